@@ -1,19 +1,39 @@
-"""Faults of files that git merged or a person edited: conflict markers, invalid JSON."""
+"""Faults of files that git merged or did not fetch, or a person edited: conflict markers, pointers, invalid JSON."""
 
 from __future__ import annotations
 
 import re
 
 MERGE_CONFLICT = "has merge conflict markers: keep one of the two versions and remove the markers"
+MEMORIES_IN_CONFLICT = (
+    "has merge conflict markers: rlm-mem store repair --apply keeps the memories of both sides; of one that both "
+    "changed, keep one version and remove the markers"
+)
+NOT_FETCHED = "is only a pointer of Git LFS to the file: run git lfs pull"
 
+_POINTER = b"version https://git-lfs."
 _MARK = re.compile(r"^(?=(?:<<<<<<<|>>>>>>>) )", re.MULTILINE)
 _MARKS_IN_ORDER = (b"<<<<<<< ", b"=======", b">>>>>>> ")
 _MARK_IN_BYTES = re.compile(_MARK.pattern.encode(), re.MULTILINE)
+_CONFLICT = re.compile(  # with the common ancestor between the sides, if git is configured so
+    r"^<<<<<<< [^\n]*\n(.*?)(?:^\|{7}[^\n]*\n.*?)?^=======\r?\n(.*?)^>>>>>>> [^\n]*\n?",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def in_conflict(text: str | bytes) -> bool:
     """Whether a line of the text begins with a conflict marker."""
     return (_MARK if isinstance(text, str) else _MARK_IN_BYTES).search(text) is not None  # type: ignore[arg-type]
+
+
+def sides(text: str) -> tuple[str, str]:
+    """Return a text with conflicts as each of the two sides has it."""
+    return _CONFLICT.sub(r"\1", text), _CONFLICT.sub(r"\2", text)
+
+
+def is_pointer(data: bytes) -> bool:
+    """Whether Git LFS has written its pointer in place of a file that it has not fetched."""
+    return data.startswith(_POINTER)
 
 
 def json_fault(data: bytes, error: Exception) -> str:
@@ -27,6 +47,8 @@ def json_fault(data: bytes, error: Exception) -> str:
 
     if in_conflict(data):
         return MERGE_CONFLICT
+    if is_pointer(data):
+        return NOT_FETCHED
     try:
         json.loads(data)
     except (ValueError, RecursionError) as precise:

@@ -118,6 +118,52 @@ def test_a_chunk_that_both_changed_is_a_conflict_that_hides_nothing_else(git: Gi
         assert memory.check() == []
 
 
+def test_repair_settles_a_chunk_of_which_both_only_wrote_how_often_it_was_read(
+    git: Git, tmp_path: Path
+) -> None:
+    with Memory.open(tmp_path / "work" / "brain") as memory:
+        shared, store = memory.remember("The keel is of oak.").chunk_ids[0], memory.store
+        commit(git, "base")
+        for branch, reads in (("side", 3), ("main", 1)):
+            git("checkout", "-q", "-B", branch, "HEAD" if branch == "side" else "side~1")
+            for _ in range(reads):
+                store.get_chunk(shared)
+            store.checkpoint()
+            commit(git, branch)
+        git("merge", "-q", "side", check=False)
+        memory.sync()
+        assert [finding.code for finding in memory.check()] == ["conflict-of-counts"]
+        assert [step.done for step in memory.repair(dry_run=False)] == [True]
+        chunk = memory.get(shared)
+        assert chunk is not None and chunk.metadata.access_count >= 3
+        assert memory.search("keel") and memory.check() == []
+
+
+def test_of_a_tiered_memory_that_both_used_only_its_file_has_to_be_settled(git: Git, tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "work" / "brain") as memory:
+        traces = memory.continuum.traces
+        key = traces.record("Publish the newsletter", success=True).key
+        commit(git, "base")
+        git("checkout", "-q", "-b", "side")
+        for _ in range(2):
+            traces.use(key, success=True)
+        commit(git, "side")
+        git("checkout", "-q", "main")
+        for _ in range(2):
+            traces.use(key, success=False, error="smtp down")
+        commit(git, "main")
+        git("merge", "-q", "side", check=False)
+        (finding,) = memory.check()
+        assert finding.file == key
+        git("checkout", "-q", "--theirs", "brain/" + key)
+        commit(git, "merged")
+        memory.continuum.consolidate()
+        (entry,) = memory.continuum.files.entries()
+        mirror = memory.get(entry.chunk_id)
+        assert mirror is not None and mirror.metadata.confidence == entry.meta.confidence_score
+        assert entry.meta.success_count == 3 and memory.check() == []
+
+
 def test_a_revert_takes_back_what_the_commit_remembered(git: Git, tmp_path: Path) -> None:
     with Memory.open(tmp_path / "work" / "brain") as memory:
         memory.remember("The keel is of oak.")

@@ -50,15 +50,22 @@ def test_init_within_a_brain_completes_that_brain(run: Run, monkeypatch: pytest.
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="asks git")
 @pytest.mark.local_only("look at files")
-def test_git_leaves_out_the_index_and_merges_the_logs_of_a_brain_however_it_was_made(tmp_path: Path) -> None:
+def test_git_leaves_out_the_index_and_the_files_of_one_machine_and_merges_the_logs(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "made") as memory:
         memory.remember("Something.")
+        memory.continuum.workspace.start("What this machine does now.")
+        memory.persona(keep=True).set("humor", 20)
+    (tmp_path / "made" / "tokens.json").write_text("[]")
     git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True, text=True)
     git(["git", "init", "-q"])
     git(["git", "add", "."])
     kept = git(["git", "ls-files"]).stdout.split()
     (log,) = (name for name in kept if name.startswith("made/memory/log/") and name.endswith(".jsonl"))
-    assert not [name for name in kept if name.startswith("made/memory/index/")]
+    derived, own = ("made/memory/index/",), ("made/tokens.json", "made/persona/", "made/workspace/")
+    assert not [name for name in kept if name.startswith(derived + own)]
+    assert all((tmp_path / name).exists() for name in own)
+    made = git(["git", "check-attr", "text", *kept]).stdout.splitlines()
+    assert {line.rpartition(": ")[2] for line in made} == {"unset"}  # no line end is changed
     assert git(["git", "check-attr", "merge", log]).stdout.strip().endswith("merge: union")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlm_mem import Memory
 from rlm_mem.continuum import Continuum
-from rlm_mem.merging import MERGE_CONFLICT
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 
 from .conftest import added, by_hand, record
 
@@ -50,9 +50,61 @@ def test_both_sides_of_a_merge_conflict_are_one_finding_and_no_memory(continuum:
         assert continuum.files.get(pattern.key) == before
 
 
+def test_repair_keeps_the_memories_that_each_side_of_a_merge_added_and_undoes_it(
+    continuum: Continuum,
+) -> None:
+    """Git takes equal lines of two memories for one, so that keeping one side by hand would lose the other's memory."""
+    file, memory = "system/memory_log.md", Memory(continuum.store)
+    for title in ("Sanding", "Planing"):
+        added(continuum, file, title, "Slowly.")
+    whole = continuum.files.read(file) or ""
+    keys = [entry.key for entry in continuum.files.in_file(file)]
+    sides = ("sanding", "planing"), ("# Sanding", "# Planing")
+    first = whole[: whole.rindex("---\nid: planing")]
+    for mine, theirs in sides:
+        first = first.replace(mine, f"<<<<<<< HEAD\n{mine}\n=======\n{theirs}\n>>>>>>> theirs", 1)
+    merged = first.replace("id: <<<<<<< HEAD\n", "<<<<<<< HEAD\nid: ").replace(
+        "=======\nplan", "=======\nid: plan"
+    )
+    by_hand(continuum, file, merged)
+    (finding,) = memory.check()
+    assert (finding.code, finding.file) == ("tiered-conflict", file)
+    assert [one.done for one in memory.repair()] == [False] and continuum.files.read(file) == merged
+    assert [one.done for one in memory.repair(dry_run=False)] == [True]
+    assert memory.check() == []
+    assert [entry.key for entry in continuum.files.in_file(file)] == keys
+    assert memory.undo() and continuum.files.read(file) == merged
+
+
+def test_of_two_sides_that_changed_the_same_memory_repair_leaves_that_one_to_a_person(
+    continuum: Continuum,
+) -> None:
+    file, memory = "system/memory_log.md", Memory(continuum.store)
+    made = [added(continuum, file, title, "Slowly.") for title in ("Sanding", "Planing", "Sawing")]
+    whole = continuum.files.read(file) or ""
+    mine = whole.replace("Slowly", "Fast", 1).replace(made[1].text, "")
+    theirs = whole.replace("Slowly", "With care", 1).replace(made[2].text, "")
+    by_hand(continuum, file, f"<<<<<<< HEAD\n{mine}||||||| base\n{whole}=======\n{theirs}>>>>>>> theirs\n")
+    assert [one.done for one in memory.repair(dry_run=False)] == [True]
+    text = continuum.files.read(file) or ""
+    assert in_conflict(text) and text.count("Sanding") == 2
+    assert {entry.key for entry in continuum.files.in_file(file, [])} == {made[1].key, made[2].key}
+    assert [(one.code, one.file) for one in memory.check()] == [("tiered-memory", file)]
+    by_hand(
+        continuum,
+        file,
+        text.replace("<<<<<<< ours\n", "").partition("=======")[0] + text.partition("theirs\n")[2],
+    )
+    assert {entry.key for entry in continuum.files.in_file(file)} == {entry.key for entry in made}
+    assert memory.check() == []
+
+
 def test_a_broken_rule_is_a_finding_that_names_the_file(continuum: Continuum) -> None:
     record(continuum)
     by_hand(continuum, "memory/long_term/execution_trace_x_v1.md", "---\nmemory_frequency: sideways\n---\n")
+    by_hand(
+        continuum, "system/memory_log.md", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n"
+    )
     by_hand(
         continuum,
         "memory/long_term/pattern_old.md",
@@ -63,9 +115,27 @@ def test_a_broken_rule_is_a_finding_that_names_the_file(continuum: Continuum) ->
     assert [(one.code, one.file) for one in found] == [
         ("tiered-memory", "memory/long_term/execution_trace_x_v1.md"),
         ("tiered-undated", "memory/long_term/pattern_old.md"),
+        ("tiered-memory", "system/memory_log.md"),
     ]
+    assert found[2].message.endswith("run git lfs pull")
     assert "volatility: this field is required" in found[0].message
     assert all(one.meaning and one.remedy for one in found)
+
+
+def test_a_memory_whose_front_matter_lost_its_line_is_a_finding_and_stays_searchable(
+    continuum: Continuum,
+) -> None:
+    """As by an editor that makes three hyphens a dash: the memory would be text of the one before it."""
+    file = "system/memory_log.md"
+    made = [added(continuum, file, title, "Slowly.") for title in ("Sanding", "Planing")]
+    continuum.sync()
+    text = continuum.files.read(file) or ""
+    by_hand(continuum, file, text.replace("---\nid: planing", "—\nid: planing"))
+    continuum.sync()
+    (finding,) = Memory(continuum.store).check()
+    assert (finding.code, finding.file) == ("tiered-memory", file)
+    assert "2 memories have memory_frequency, but only 1" in finding.message
+    assert continuum.store.get_chunk(made[1].chunk_id) is not None
 
 
 def test_repair_finishes_what_was_interrupted_and_leaves_the_rest_to_a_person(continuum: Continuum) -> None:

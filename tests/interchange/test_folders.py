@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rlm_mem.config import Config
-from rlm_mem.errors import InputError, InvalidConfig, NotFoundError
+from rlm_mem.errors import InputError, InvalidConfig, NotFoundError, StorageError
 from rlm_mem.interchange import documents, folder_sync
 from rlm_mem.interchange.documents import DocumentReader
 from rlm_mem.interchange.folders import NO_FOLDER, sync_folder, watch_folder
@@ -239,6 +239,21 @@ def test_a_file_with_a_merge_conflict_is_read_once_it_is_resolved(store: ChunkSt
     write(folder, {"gate.md": "The gate is red."})
     assert sync_folder(store, folder).changed == ["gate.md"]
     assert current(store)["gate.md", 0][0] == "The gate is red."
+
+
+def test_a_record_in_conflict_is_named_and_can_be_removed(store: ChunkStore, folder: Path) -> None:
+    sync_folder(store, folder)
+    before = ids(store)
+    for name in store.files.names("system/folders", recursive=True):
+        store.files.write(
+            name, b"<<<<<<< HEAD\n" + (store.files.read(name) or b"") + b"=======\n>>>>>>> theirs\n"
+        )
+    with pytest.raises(StorageError, match="merge conflict markers"):
+        sync_folder(store, folder)
+    for name in store.files.names("system/folders", recursive=True):
+        store.files.remove(name)
+    sync_folder(store, folder)
+    assert ids(store) == before
 
 
 def test_names_that_change_places_keep_their_chunks(store: ChunkStore, folder: Path) -> None:

@@ -70,6 +70,16 @@ def test_another_note_is_not_shown(memory: Memory, later: str) -> None:
     assert (memory.get(hit.chunk_id).content, hit.later_note) == (OLDER, None)
 
 
+def test_the_same_text_stored_again_changes_no_answer(memory: Memory) -> None:
+    """As two clones of a brain leave it that both remembered it before they were merged."""
+    text = "Wifi password rotates on Mondays."
+    memory.store.create_chunk(text)
+    memory.store.create_chunk(text)
+    hits = memory.search("When does the wifi password rotate?")
+    assert [(hit.later_note, hit.earlier_note) for hit in hits] == [(None, None)] * 2
+    assert memory.recall("When does the wifi password rotate?").content == "Mondays"
+
+
 def named(memory: Memory, **options: Any) -> set[str]:
     """The hits and what is named on them."""
     hits = memory.search(ASK, **options)

@@ -262,16 +262,25 @@ def test_a_damaged_file_gives_none_is_reported_and_never_overwritten(
         assert path.read_bytes() == damage
 
 
-def test_repair_leaves_both_sides_of_a_conflict_to_a_person(base: Path) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{\n<<<<<<< HEAD\n  "id": "chunk-x"\n=======\n  "id": "chunk-y"\n>>>>>>> theirs\n}',
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n",
+    ],
+    ids=["both sides of a conflict", "not fetched"],
+)
+def test_repair_puts_no_former_version_in_the_place_of_what_git_left(base: Path, content: bytes) -> None:
     with ChunkStore(base) as store:
         chunk = store.create_chunk("before both")
         store.update_chunk(chunk.id, content="one side")
         path = only_file(base)
-        conflict = b'{\n<<<<<<< HEAD\n  "id": "chunk-x"\n=======\n  "id": "chunk-y"\n>>>>>>> theirs\n}'
-        path.write_bytes(conflict)
+        path.write_bytes(content)
         store.sync(full=True)
+        (finding,) = check(store)
+        assert ("git lfs pull" in finding.message) == content.startswith(b"version")
         repair(store, dry_run=False)
-        assert path.read_bytes() == conflict
+        assert path.read_bytes() == content
 
 
 def test_each_opening_names_unreadable_files_and_takes_in_one_mended_in_place(
@@ -465,6 +474,22 @@ def test_the_same_id_in_two_files_is_reported_and_neither_is_touched(base: Path)
         assert "duplicate-id" in [finding.code for finding in check(store)]
     assert path.exists()
     assert twin.exists()
+
+
+def test_a_file_left_out_beside_another_of_its_chunk_is_found_once_that_one_is_gone(base: Path) -> None:
+    """As after `git checkout .` and `git clean`, which bring back what was deleted and not committed."""
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("The keel is of oak.")
+        path = only_file(base)
+        kept = path.read_bytes()
+        store.delete_chunk(chunk.id)
+        path.write_bytes(kept)
+        store.sync()
+        assert store.get_chunk(chunk.id) is None
+        (base / "archive" / path.name).unlink()
+        store.sync()
+        assert [hit.chunk_id for hit in search(store, "keel")] == [chunk.id]
+        assert check(store) == []
 
 
 def test_opening_reads_no_file_when_nothing_changed(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:

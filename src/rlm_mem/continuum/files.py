@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,15 @@ from rlm_mem.continuum import places
 from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, split_blocks, split_one
 from rlm_mem.continuum.schema import Frontmatter, validate
 from rlm_mem.errors import InputError, InvalidMemory
-from rlm_mem.merging import MERGE_CONFLICT, in_conflict, json_fault
+from rlm_mem.merging import (
+    MEMORIES_IN_CONFLICT,
+    MERGE_CONFLICT,
+    NOT_FETCHED,
+    in_conflict,
+    is_pointer,
+    json_fault,
+    sides,
+)
 from rlm_mem.store.core.brain_files import checked_name, mirror_id
 
 if TYPE_CHECKING:
@@ -26,6 +35,8 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.files import Signature
 
 _logger = logging.getLogger("rlm_mem.continuum")
+
+_FREQUENCY = re.compile(r"^memory_frequency[ \t]*:", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -174,7 +185,16 @@ class MemoryFiles:
         if not places.kind_of(file).many:
             return [self.parse(file, None, text)]
         found: list[TieredMemory] = []
-        for block in split_blocks(text):
+        blocks = split_blocks(text)
+        if in_conflict(text):  # only what both sides agree on
+            _report_problem(problems, file, InvalidMemory(f"{file}: {MEMORIES_IN_CONFLICT}"))
+            ours, theirs = map(split_blocks, sides(text))
+            agreed = {block.rstrip() for block in theirs}
+            blocks = [block for block in ours if block.rstrip() in agreed]
+        elif (named := len(_FREQUENCY.findall(text))) > len(blocks):  # by an editor that makes "---" a dash
+            message = f"{file}: {named} memories have memory_frequency, but only {len(blocks)} begin with a line ---"
+            _report_problem(problems, file, InvalidMemory(message))
+        for block in blocks:
             try:
                 entry = self.parse(file, "", block)
                 if any(entry.block == other.block for other in found):
@@ -188,6 +208,30 @@ class MemoryFiles:
         """The memory with this key (``file`` or ``file#block``), or None; raises InvalidMemory if it is invalid."""
         file, _, block = key.partition("#")
         return next((entry for entry in self.in_file(file) if (entry.block or "") == block), None)
+
+    def united(self, file: str) -> str | None:
+        """The text of a file that git left in conflict, with the memories of both sides; None if it needs a person.
+
+        A memory that both sides changed stays in conflict, alone.
+        """
+        problems: list[InvalidEntry] = []
+        try:
+            text = self.read(file) or ""
+            if not in_conflict(text) or not places.kind_of(file).many:
+                return None
+            halves = sides(text)
+            ours, theirs = (
+                {one.block: one.text.rstrip() for one in self._in_text(file, half, problems)}
+                for half in halves
+            )
+        except InvalidMemory:
+            return None
+        united = halves[0].partition(next(iter(ours.values()), "\0"))[0]
+        for name, other in (ours | theirs).items():
+            block = ours.get(name, other)
+            both = f"<<<<<<< ours\n{block}\n=======\n{other}\n>>>>>>> theirs"
+            united += f"{block if block == other or name not in theirs else both}\n\n"
+        return None if problems or united == text else united
 
     def parse(self, file: str, block: str | None, text: str) -> TieredMemory:
         """A memory from its text: the whole file, or (``block`` not None) one block; raises InvalidMemory."""
@@ -236,6 +280,8 @@ class MemoryFiles:
 
 
 def _text(data: bytes, file: str) -> str:
+    if is_pointer(data):
+        raise InvalidMemory(f"{file}: {NOT_FETCHED}")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rlm_mem.results import RecordedChange, UndoneChange
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-_INTERRUPTED = "change-interrupted"
+_INTERRUPTED, _CONFLICT = "change-interrupted", "tiered-conflict"
 _SyncState = dict[str, tuple[Signature, list[str]]]
 
 
@@ -212,6 +212,12 @@ class Continuum:
             if entry.undated:
                 message = f"{entry.key}: created_at: missing; the time of the file is used"
                 problems.append(InvalidEntry(entry.file, message, "tiered-undated"))
+        problems = [
+            InvalidEntry(one.file, one.message, _CONFLICT)
+            if one.code == "tiered-memory" and self.files.united(one.file) is not None
+            else one
+            for one in problems
+        ]
         problems += self.review.damaged()
         for file in self.changes.waiting():
             message = f"{PurePosixPath(file).stem}: a change was interrupted; the next write finishes it"
@@ -227,25 +233,35 @@ class Continuum:
         ]
 
     def repairs(self, *, dry_run: bool = True) -> list[Repair]:
-        """Finish interrupted changes; other problems are listed for manual correction."""
+        """Finish interrupted changes and unite files in conflict; other problems are listed for manual correction."""
         check_flag(dry_run, "dry_run")
         found = self.findings()
-        error: str | None = None
-        if not dry_run and any(one.code == _INTERRUPTED for one in found):
+        remedies = {_INTERRUPTED: self.changes.recover, _CONFLICT: self._unite}
+        errors: dict[str, str] = {}
+        for code in () if dry_run else {one.code for one in found} & remedies.keys():
             try:
-                self.changes.recover()
+                remedies[code]()
             except RlmMemError as failed:
-                error = str(failed)
+                errors[code] = str(failed)
         return [
             Repair(
                 one,
                 one.remedy,
-                done=one.code == _INTERRUPTED and not dry_run and error is None,
-                manual=one.code != _INTERRUPTED,
-                error=error if one.code == _INTERRUPTED else None,
+                done=one.code in remedies and not dry_run and one.code not in errors,
+                manual=one.code not in remedies,
+                error=errors.get(one.code),
             )
             for one in found
         ]
+
+    def _unite(self) -> int:
+        """Write the memories of both sides into the files in conflict; returns the number of mirrored files."""
+        with self.changes.locked(undoable=True):
+            for problem in self.check():
+                text = self.files.united(problem.file)
+                if text is not None:
+                    self.files.write(problem.file, text)
+        return self.sync()
 
     def sync(self) -> int:
         """Finish interrupted changes, and update the mirrors of files edited by hand or by git.

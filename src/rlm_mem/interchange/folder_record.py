@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from rlm_mem.chunk import check_chunk_id
 from rlm_mem.errors import InputError, StorageError
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.store.core.brain_files import BrainFiles
 
 _FOLDER = "system/folders"
@@ -187,8 +188,9 @@ class FolderRecord:
             for raw in json.loads(data)["files"]:
                 part.add(_entry(raw))
         except (ValueError, TypeError, KeyError, RecursionError, InputError) as error:
+            reason = MERGE_CONFLICT if in_conflict(data) else error
             raise StorageError(
-                f"{self._files.where(name)}, the record of a remembered folder, cannot be read: {error}",
+                f"{self._files.where(name)}, the record of a remembered folder, cannot be read: {reason}",
                 hint="remove this file: its chunks are found again by the paths of their files",
             ) from None
         return part

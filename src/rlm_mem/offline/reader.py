@@ -563,10 +563,10 @@ def _has_other_value(text: str, answer: str, former: Set[str]) -> bool:
 
 
 def _is_later(before: Passage, later: Passage, asked: PresentQuestion | None = None) -> bool:
-    """Whether a note is later than another and at least as trusted; turns and document sections are not notes."""
+    """Whether another note is later and at least as trusted; turns and document sections are not notes."""
     if before.at is None or later.at is None or later.at <= before.at:
         return False
-    if before.of_document or later.of_document:
+    if before.of_document or later.of_document or before.text == later.text:
         return False
     if before.untrusted < later.untrusted:
         return False

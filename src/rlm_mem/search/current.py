@@ -313,7 +313,7 @@ def later_note_places(
     asked: PresentQuestion,
     analyser: Analyser,
 ) -> Iterator[int]:
-    """Yield the places of notes made after the first hit that have the words by which the question names its place.
+    """Yield the places of other notes, made after the first hit, with the words by which the question names its place.
 
     These are the words of its folder, title and headings.
 
@@ -324,6 +324,8 @@ def later_note_places(
     named = asked.stems & stems_in(around[hits[0].chunk_id], analyser)
     for place in later_places(hits):
         hit = hits[place]
+        if texts[place] == texts[0]:  # as where two clones of a brain remembered the same
+            continue
         if not is_made_after(hit, hits[0], read) or not is_note_hit(hit, read, asked):
             continue
         if not named or named <= stems_in(f"{around[hit.chunk_id]} {texts[place]}", analyser):

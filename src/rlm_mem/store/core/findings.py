@@ -14,6 +14,10 @@ CODES: dict[str, tuple[str, str]] = {
         "the file does not validate, but a former version of it does",
         "moves the damaged file to archive/damaged/ and brings the newest former version back",
     ),
+    "conflict-of-counts": (
+        "git left a conflict in a chunk whose sides differ in revision, access counts and times of change alone",
+        "takes the later of each",
+    ),
     "newer-version": (
         "a later version of this program wrote it in a form that this one does not know",
         "left as it is: upgrade rlm-mem",
@@ -90,6 +94,10 @@ CODES: dict[str, tuple[str, str]] = {
     "index-counts": ("a count kept in the database differs from a recount", "rebuilds the index"),
     "orphaned-row": ("rows of a table that belong to no chunk", "removes them"),
     "tiered-memory": ("a tiered memory breaks a rule of its schema", "left in place for a person"),
+    "tiered-conflict": (
+        "git merged a file of several tiered memories, and left its sides in conflict",
+        "keeps the memories of both sides; one that both changed stays in conflict, for a person",
+    ),
     "tiered-undated": (
         "a tiered memory has no created_at: the time of its file stands in",
         "left: write one into its front matter",

@@ -52,8 +52,17 @@ _FOR_GIT = (
     ),
     (
         ".gitattributes",
-        "# lines are only ever added: a merge keeps those of both sides\n*.jsonl merge=union\n",
+        "# lines are only ever added: a merge keeps those of both sides\n*.jsonl merge=union\n"
+        "# made from the tiered memories, and former versions: a conflict is in the memories alone\n"
+        "chunk-memory-*.json -merge\n/archive/versions/** -merge\n",
     ),
+    (
+        "../.gitignore",
+        "# of this machine: tokens, the personas of sessions, work in progress, how far transcripts were captured\n"
+        "/tokens.json\n/.tokens.json.lock\n/persona/\n"
+        "/workspace/\n/namespaces/*/workspace/\n/system/capture/\n/namespaces/*/system/capture/\n",
+    ),
+    ("../.gitattributes", "# the same bytes on every system\n* -text\n"),
 )
 
 
@@ -116,12 +125,15 @@ class Layout:
         return os.path.relpath(path, self.base).replace(os.sep, "/")
 
     def prepare_for_git(self) -> None:
-        """Write ``.gitignore`` and ``.gitattributes`` unless they exist.
+        """Write ``.gitignore`` and ``.gitattributes``, here and in the brain around it, unless they exist.
 
-        Git then ignores the files that reading writes, and keeps the lines of both sides when it merges a log.
+        Git then ignores the files that reading writes and those of one machine, keeps the lines of both sides when it
+        merges a log, and changes no line ends.
         """
         for name, content in _FOR_GIT:
-            path = self.base / name
+            if name.startswith("../") and self.base.name != "memory":
+                continue
+            path = self.absolute(name)
             make_folder(path.parent)
             try:
                 with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8") as file:

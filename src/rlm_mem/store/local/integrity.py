@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import NEWER_VERSION, ORDERED_LINK_TYPES, decode_chunk, is_chunk_id
+from rlm_mem.chunk import NEWER_VERSION, ORDERED_LINK_TYPES, Chunk, decode_chunk, encode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
-from rlm_mem.merging import MERGE_CONFLICT
+from rlm_mem.merging import MERGE_CONFLICT, NOT_FETCHED, sides
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.findings import Finding
@@ -236,10 +236,29 @@ def _unreadable(layout: Layout, found: ChunkFile) -> Finding:
     if chunk_id is not None and found.invalid:
         if NEWER_VERSION in reason:
             code = "newer-version"
-        # A version older than both sides of a conflict must not replace either.
-        elif MERGE_CONFLICT not in reason and former_versions(layout, chunk_id, below=ANY_REVISION):
+        elif reason == MERGE_CONFLICT and _agreed(layout.absolute(found.path)) is not None:
+            code = "conflict-of-counts"
+        # An older version must replace neither the sides of a conflict nor what git has not fetched yet.
+        elif reason not in (MERGE_CONFLICT, NOT_FETCHED) and former_versions(
+            layout, chunk_id, below=ANY_REVISION
+        ):
             code = "unreadable-with-version"
     return Finding(code, f"{found.path}: {reason}", found.path, chunk_id)
+
+
+def _agreed(path: Path) -> Chunk | None:
+    """The chunk of a file in conflict whose sides differ in revision, access counts and times of change alone."""
+    try:
+        text = path.read_bytes().decode()
+        ours, theirs = (decode_chunk(half.encode()) for half in sides(text))
+    except (InvalidChunk, OSError, UnicodeDecodeError):
+        return None
+    ours.revision = theirs.revision = max(ours.revision, theirs.revision)
+    for name in ("access_count", "accessed_at", "modified_at"):
+        latest = max(getattr(ours.metadata, name), getattr(theirs.metadata, name))
+        setattr(ours.metadata, name, latest)
+        setattr(theirs.metadata, name, latest)
+    return ours if ours == theirs else None
 
 
 def _links(
@@ -310,6 +329,13 @@ def mend_folder(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
     """Repair a damaged or misnamed file; False if that is not possible."""
     if finding.code == "misnamed-file":
         return _rename(store, index, finding)
+    if finding.code == "conflict-of-counts":
+        path = index.layout.absolute(finding.file or "")
+        chunk = _agreed(path)
+        if chunk is not None:
+            files.write_atomic(path, encode_chunk(chunk))
+            store.sync(full=True)
+        return chunk is not None
     if finding.code == "leftover-backup":
         remove_abandoned_backups(index.layout.base)
         return True
