@@ -15,10 +15,6 @@ _POINTER = b"version https://git-lfs."
 _MARK = re.compile(r"^(?=(?:<<<<<<<|>>>>>>>) )", re.MULTILINE)
 _MARKS_IN_ORDER = (b"<<<<<<< ", b"=======", b">>>>>>> ")
 _MARK_IN_BYTES = re.compile(_MARK.pattern.encode(), re.MULTILINE)
-_CONFLICT = re.compile(  # with the common ancestor between the sides, if git is configured so
-    r"^<<<<<<< [^\n]*\n(.*?)(?:^\|{7}[^\n]*\n.*?)?^=======\r?\n(.*?)^>>>>>>> [^\n]*\n?",
-    re.MULTILINE | re.DOTALL,
-)
 
 
 def in_conflict(text: str | bytes) -> bool:
@@ -27,8 +23,24 @@ def in_conflict(text: str | bytes) -> bool:
 
 
 def sides(text: str) -> tuple[str, str]:
-    """Return a text with conflicts as each of the two sides has it."""
-    return _CONFLICT.sub(r"\1", text), _CONFLICT.sub(r"\2", text)
+    """Return a text with conflicts as each of the two sides has it; unchanged, with its markers, if one has no end."""
+    parts: dict[str, list[str]] = {"ours": [], "base": [], "theirs": []}
+    place = "both"
+    for line in text.split("\n"):
+        if place == "both" and line.startswith("<<<<<<< "):
+            place = "ours"
+        elif place == "ours" and line.startswith("|||||||"):  # the common ancestor, if git is configured so
+            place = "base"
+        elif place in ("ours", "base") and line.rstrip("\r") == "=======":
+            place = "theirs"
+        elif place == "theirs" and line.startswith(">>>>>>> "):
+            place = "both"
+        elif place == "both":
+            parts["ours"].append(line)
+            parts["theirs"].append(line)
+        else:
+            parts[place].append(line)
+    return ("\n".join(parts["ours"]), "\n".join(parts["theirs"])) if place == "both" else (text, text)
 
 
 def is_pointer(data: bytes) -> bool:
