@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -35,7 +36,7 @@ from rlm_mem.store.core.records import (
 )
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed, in_turn
-from rlm_mem.store.local.folder import LocalBrainFiles, former_versions, refuse_shared_folder
+from rlm_mem.store.local.folder import Layout, LocalBrainFiles, former_versions, refuse_shared_folder
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import LAST_CHANGE, find_row, find_rows
 from rlm_mem.store.local.vacuum import vacuum_folder
@@ -536,13 +537,40 @@ class LocalBackend(LocalIndex, Backend):
         remove_abandoned_backups(self.layout.base)
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
-        for path in sorted(self.layout.base.parent.rglob("*")):
-            if path.is_file():
-                name = self.layout.relative(path)
-                yield from ((name, piece) for piece in files.pieces(path))
+        for path in sorted(_files_of(self.layout)):
+            try:
+                if path.is_file():
+                    name = self.layout.relative(path)
+                    yield from ((name, piece) for piece in files.pieces(path))
+            except FileNotFoundError:
+                continue  # removed after it was listed
+            except OSError as error:
+                raise files.unreadable(path, error) from error
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:  # noqa: ARG002 - one index
         """Merge the deltas into the postings, and vacuum the SQLite index."""
         self.refuse_in_batch("the index cannot be vacuumed")
         self.flush_reads(wait=True)
         return vacuum_folder(self, progress=progress)
+
+
+def _files_of(layout: Layout) -> Iterator[Path]:
+    """Yield everything in a brain folder that is not a folder; in its store also behind links to folders."""
+    seen: set[tuple[int, int]] = set()
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise files.unreadable(error.filename, error) from error
+
+    for name, below, names in os.walk(layout.base.parent, onerror=refuse, followlinks=True):
+        folder = Path(name)
+        status = folder.stat()
+        if (status.st_dev, status.st_ino) in seen:  # a link leads to a folder above it, or two lead to one
+            below.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        if not folder.is_relative_to(layout.base):
+            below[:] = [
+                one for one in below if folder / one == layout.base or not (folder / one).is_symlink()
+            ]
+        yield from (folder / one for one in names)
