@@ -87,8 +87,8 @@ def copy_namespace(
         runs: ``runs_of`` both stores, if several of their namespaces are copied; None: they are listed here.
 
     Raises:
-        ConflictError: the target has another, not older state of a chunk, and ``overwrite`` is False; chunks
-            before it have been copied.
+        ConflictError: the target has another, not older state of a chunk, and ``overwrite`` is False; or it is a
+            folder that has the chunk in another namespace. Chunks before it have been copied.
         InputError: both are the same store, or bound to different namespaces.
     """
     _check_pair(source, target)
@@ -197,7 +197,7 @@ def _was_deleted(
 
 def _wanted(
     source: NamespaceReader,
-    target: NamespaceReader,
+    target: NamespaceWriter,
     page: list[ChunkState],
     report: CopyReport,
     *,
@@ -221,6 +221,10 @@ def _wanted(
                     f"{state.id} {fault}",
                     hint="copy with overwrite to replace it, or into an empty namespace",
                 )
+        if existing is None and target.held_elsewhere(state.id):
+            raise ConflictError(
+                f"{state.id} belongs to another namespace of the target", hint="copy into another folder"
+            )
         wanted.append(state)
     return wanted
 

@@ -18,7 +18,10 @@ CODES: dict[str, tuple[str, str]] = {
         "a later version of this program wrote it in a form that this one does not know",
         "left as it is: upgrade rlm-mem",
     ),
-    "misnamed-file": ("the file name and the id inside differ", "renames the file, if that name is free"),
+    "misnamed-file": (
+        "the file name and the id inside differ, or the file is not in a folder of a month",
+        "renames or moves the file, if that name is free",
+    ),
     "duplicate-id": ("two files hold the same chunk", "left in place for a person"),
     "content-hash": (
         "the content was edited: its stored hash is another",

@@ -11,10 +11,11 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import merge
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import parse_event
@@ -29,6 +30,30 @@ could be checked out after a recall."""
 _MONTH = "????-??.jsonl"
 _TAIL_BYTES = 262_144
 """Number of bytes that ``latest`` reads from the end of a month's file: some thousand lines."""
+
+
+class _Event(msgspec.Struct):
+    """The keys of an event that are evaluated here and by an undo."""
+
+    ts: Annotated[str, msgspec.Meta(pattern=r"^\d{4}")]
+    op: str
+    ns: str | None = None
+    chunk_id: str | None = None
+    chunk_ids: list[str] | None = None
+    change: str | None = None
+    undoes: str | None = None
+    namespaces: list[str] | None = None
+    files: list[str] | None = None
+
+
+def _event_in(line: bytes) -> dict[str, Any] | None:
+    """Return the event of a line; None if it is torn, or was edited by hand into something else."""
+    event = parse_event(line)
+    try:
+        msgspec.convert(event, _Event)
+    except msgspec.ValidationError:
+        return None
+    return event
 
 
 class EventLog:
@@ -61,7 +86,7 @@ class EventLog:
         lines, name = bytearray(), ""
         for event in events:
             lines += msgspec.json.encode(event) + b"\n"
-            name = max(name, f"{prefix}{event['ts'][:7]}.jsonl")
+            name = max(name, f"{prefix}{format_time(parse_time(event['ts']))[:7]}.jsonl")
         try:
             present = os.listdir(self._folder)  # noqa: PTH208 - names alone, at every write
             name = max([name, *fnmatch.filter(present, f"{prefix}{_MONTH}")])
@@ -141,7 +166,7 @@ class EventLog:
             try:
                 with path.open("rb") as lines:
                     for line in lines:
-                        event = parse_event(line)
+                        event = _event_in(line)
                         if event is None or (since is not None and str(event.get("ts", "")) < since):
                             continue
                         if op is not None and event.get("op") != op:
@@ -190,7 +215,7 @@ class EventLog:
                 raise files.unreadable(path, error) from error
             changed = False
             for place, line in enumerate(lines):
-                made = replaced(line, parse_event(line))
+                made = replaced(line, _event_in(line))
                 if made is not None:
                     lines[place], changed, count = made, True, count + 1
             if changed and not dry_run:
@@ -209,7 +234,7 @@ class EventLog:
     def _latest(paths: Sequence[Path], namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
         for path in reversed(paths):
             for line in reversed(_tail(path)):
-                event = parse_event(line)
+                event = _event_in(line)
                 if (
                     event is not None
                     and event.get("op") in operations

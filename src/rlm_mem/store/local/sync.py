@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -218,7 +219,10 @@ def _clean_up_unfinished(connection: sqlite3.Connection, layout: Layout) -> None
             if row is not None and not layout.absolute(row.path).exists():
                 files.publish(leftover, layout.absolute(row.path))
                 continue
-        files.remove(leftover)
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            files.remove(leftover)
 
 
 # --- filling an emptied index ----------------------------------------------------------------------------

@@ -484,7 +484,7 @@ class Transaction:
     def _trim_versions(self, folder: Path) -> None:
         try:
             kept = sorted(
-                folder.glob("*.json"), key=lambda path: int(path.stem) if path.stem.isdigit() else 0
+                folder.glob("*.json"), key=lambda path: int(path.stem) if path.stem.isdecimal() else 0
             )
             for path in kept[: max(0, len(kept) - self._keep_versions)]:
                 files.remove(path)
