@@ -16,11 +16,14 @@ import msgspec
 import pytest
 
 from rlm_mem.chunk.types import MAX_LINKS
+from rlm_mem.config import Config, StoreConfig
 from rlm_mem.errors import InputError, RlmMemError, StorageError, StoreFull, StoreLocked, StoreReadOnly
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.core.undoing import changes_in_force
+from rlm_mem.store.local import local_backend
+from rlm_mem.store.local.folder import Layout
 from tests.stored import everything
 
 NAN = float("nan")
@@ -460,3 +463,36 @@ def test_events_with_times_in_another_form_are_read_again(tmp_path: Path) -> Non
         event = {"ts": "20260101T000000Z", "op": "create", "ns": "default", "chunk_id": "chunk-a"}
         store.backend.append_events([event])
         assert list(store.events()) == [event]
+
+
+@pytest.mark.local_only("look at files")
+def test_a_transaction_that_cannot_begin_holds_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient = Config(store=StoreConfig(lock_wait_seconds=0.1))
+
+    def full(*_: object) -> bool:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with ChunkStore(tmp_path, config=impatient) as store, ChunkStore(tmp_path, config=impatient) as other:
+        made = store.create_chunk("Tessa keeps the key.")
+        with monkeypatch.context() as patch:
+            patch.setattr(Layout, "is_interrupted", full)
+            with pytest.raises(StorageError, match="Too many open files"):
+                store.create_chunk("Tessa has the key.")
+        assert other.create_chunk("Tessa had the key.")
+        store.get_chunk(made.id)
+        with monkeypatch.context() as patch:
+            patch.setattr(local_backend, "in_turn", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                store.backend.checkpoint()
+        assert other.create_chunk("Tessa lost the key.") and store.create_chunk("Tessa found the key.")
+        store.checkpoint()
+        assert json.loads(path_of(tmp_path, made.id).read_bytes())["metadata"]["access_count"] == 1
+
+
+def path_of(base: Path, chunk_id: str) -> Path:
+    return next((base / "chunks").rglob(f"{chunk_id}.json"))

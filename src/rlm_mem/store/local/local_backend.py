@@ -113,16 +113,16 @@ class LocalBackend(LocalIndex, Backend):
             with waiting("rlm_mem.store.lock.wait", backend="local"):
                 self._begin()
             rows = self._rows.get()
-        except sqlite3.Error as error:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
-            self._mark.end(self.connection)
-            raise self._error_after_rollback(error, known) from error
-        if self._rows.analysis not in ("", self._analysis):
-            rows.connection.execute("ROLLBACK")
-            self._mark.end(rows.connection)
-            raise other_analysis(str(self.layout.database), self._rows.analysis, self._analysis)
-        current = local.Transaction(self.layout, rows, self._log, self.config.store)
+            if self._rows.analysis not in ("", self._analysis):
+                raise other_analysis(str(self.layout.database), self._rows.analysis, self._analysis)
+            current = local.Transaction(self.layout, rows, self._log, self.config.store)
+        except BaseException as error:  # whatever it is, as too many open files: the lock must not be held on
+            self._roll_back()
+            if isinstance(error, sqlite3.Error):
+                raise self._error_after_rollback(error, known) from error
+            if isinstance(error, OSError):
+                files.translate(error, f"the change of {self.layout.base}")
+            raise
         self._thread.transaction = current
         reads = self._reads.take()
         try:
@@ -145,6 +145,15 @@ class LocalBackend(LocalIndex, Backend):
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
         log_events(current.events)
+
+    def _roll_back(self) -> None:
+        """Release the write lock, if the calling thread has it outside of a batch."""
+        connection = self._connections.thread.connection
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            self._mark.end(connection)
 
     def _error_after_rollback(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
         """Return the error to raise after a rollback; a damaged index is rebuilt first."""
@@ -289,13 +298,14 @@ class LocalBackend(LocalIndex, Backend):
             self._mark.begin(connection, patience)
             self._rows.get().touch(reads)
             in_turn(connection, "COMMIT", patience)
-        except (sqlite3.Error, StorageError) as error:
+        except BaseException as error:
+            self._reads.put_back(reads)
+            self._roll_back()
+            if not isinstance(error, sqlite3.Error | StorageError):
+                raise
             # Counts are not urgent: they stay buffered until the next attempt
             _logger.debug("access counts not written yet: %s", error)
-            self._reads.put_back(reads)
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        finally:
+        else:
             self._mark.end(connection)
 
     @healed
