@@ -116,6 +116,7 @@ class LocalBackend(LocalIndex, Backend):
             if self._rows.analysis not in ("", self._analysis):
                 raise other_analysis(str(self.layout.database), self._rows.analysis, self._analysis)
             current = local.Transaction(self.layout, rows, self._log, self.config.store)
+            reads = self._reads.take()
         except BaseException as error:  # whatever it is, as too many open files: the lock must not be held on
             self._roll_back()
             if isinstance(error, sqlite3.Error):
@@ -124,7 +125,6 @@ class LocalBackend(LocalIndex, Backend):
                 files.translate(error, f"the change of {self.layout.base}")
             raise
         self._thread.transaction = current
-        reads = self._reads.take()
         try:
             if reads:
                 rows.touch(reads)
