@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,10 +157,11 @@ def _check_pair(source: ChunkStore, target: ChunkStore) -> None:
 # --- chunks ----------------------------------------------------------------------------------------------------------
 
 
+_TEXT = attrgetter("revision", "content_hash", "modified_at")
+
+
 def _same(one: ChunkState, other: ChunkState) -> bool:
-    return (one.status, one.revision, one.modified_at, one.content_hash) == (
-        other.status, other.revision, other.modified_at, other.content_hash,
-    )  # fmt: skip
+    return one.status == other.status and bool(_TEXT(one) == _TEXT(other))
 
 
 def _older(existing: ChunkState, state: ChunkState, source: NamespaceReader) -> bool:
@@ -169,9 +171,7 @@ def _older(existing: ChunkState, state: ChunkState, source: NamespaceReader) -> 
     the times of later ones tell.
     """
     if existing.revision >= state.revision:
-        return (existing.revision, existing.content_hash, existing.modified_at) == (
-            state.revision, state.content_hash, state.modified_at,
-        )  # fmt: skip
+        return bool(_TEXT(existing) == _TEXT(state))
     later = [state.modified_at]
     for former in source.former(state.id, state.revision):
         about = former.metadata

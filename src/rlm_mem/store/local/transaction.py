@@ -18,7 +18,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct, structs
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk, new_change_id
@@ -33,7 +32,7 @@ from rlm_mem.store.local import redo
 from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
-from rlm_mem.store.local.queries import find_row
+from rlm_mem.store.local.queries import find_row, json_list
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import sqlite_error
 
@@ -163,7 +162,7 @@ class Transaction:
             chunk_id
             for (chunk_id,) in self.connection.execute(
                 "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
-                (msgspec.json.encode(ids).decode(),),
+                (json_list(ids),),
             )
         )
         conversations = {
@@ -172,10 +171,7 @@ class Transaction:
         known = self.connection.execute(
             "SELECT c.id FROM namespaces n CROSS JOIN json_each(?) j CROSS JOIN conversations c"
             " WHERE n.name IN (SELECT value FROM json_each(?)) AND c.ns = n.ns AND c.id = j.value",
-            (
-                msgspec.json.encode(conversations).decode(),
-                msgspec.json.encode({chunk.namespace for chunk in chunks}).decode(),
-            ),
+            (json_list(conversations), json_list({chunk.namespace for chunk in chunks})),
         )
         return conversations.difference(conversation for (conversation,) in known)
 
