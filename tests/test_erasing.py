@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ import msgspec
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.chunk import encode_chunk
 from rlm_mem.cli import main
 from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import ConflictError, InputError, NamespaceError, StoreFull
@@ -25,7 +27,7 @@ from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, SHOWN, named_ids, 
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
-from rlm_mem.store.core.integrity import check
+from rlm_mem.store.core.integrity import check, repair
 from rlm_mem.store.local import folder
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.conftest import Clock
@@ -459,6 +461,29 @@ def test_a_damaged_version_of_a_chunk_whose_file_was_removed_is_erased(tmp_path:
         )
         assert report.chunk_ids == [named] and memory.verify_erasure(report) == []
         assert not version.exists() and b"Tessa" not in everything(memory)
+
+
+@pytest.mark.local_only("chunk files edited by hand")
+@pytest.mark.parametrize("by", ["person", "namespace"])
+def test_what_a_repair_replaced_and_killed_processes_left_is_erased(tmp_path: Path, by: str) -> None:
+    store = tmp_path / "brain" / "memory"
+    with Memory.open(tmp_path / "brain", namespace="tower") as memory:
+        (named,) = memory.remember("It rains.").chunk_ids
+        memory.update(named, "Tessa has the key.")
+        path = next((store / "chunks").glob(f"*/{named}.json"))
+        path.write_text(path.read_text("utf-8").replace('"content"', "content"), encoding="utf-8")
+        assert all(step.done for step in repair(memory.store, dry_run=False))
+        assert b"Tessa" not in encode_chunk(memory.store.get_many([named])[named]) and list(
+            (store / "archive" / "damaged").iterdir()
+        )
+        unfinished = store / "index" / ".tag_index.json.4711.0a1b2c3d0.tmp"
+        unfinished.write_text('{"Tessa": []}')
+        os.utime(unfinished, (0, 0))
+        report = memory.erase(
+            **({"person": "Tessa"} if by == "person" else {"namespace": "tower"}), dry_run=False
+        )
+        assert report.chunk_ids == [named] and memory.verify_erasure(report) == []
+        assert b"Tessa" not in everything(memory)
 
 
 @pytest.mark.parametrize("by", ["person", "namespace"])

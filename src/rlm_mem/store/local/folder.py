@@ -67,6 +67,8 @@ class Layout:
         """Active chunks, by month."""
         self.archive = base / "archive"
         """Archived chunks; ``versions/`` below it contains former versions."""
+        self.damaged = self.archive / "damaged"
+        """Files of chunks that a repair replaced by a former version, named ``ID.json.TIME``."""
         self.index = base / "index"
         """Data that can be rebuilt from the files."""
         self.database = self.index / "index.sqlite"
@@ -128,6 +130,35 @@ class Layout:
                     file.write(content)
             except OSError as error:
                 files.translate(error, str(path))
+
+    def everything(self) -> Iterator[Path]:
+        """Yield all of the brain but its folders; in the store also what is behind links to folders.
+
+        Raises:
+            StorageError: a folder cannot be read.
+        """
+        seen: set[tuple[int, int]] = set()
+
+        def refuse(error: OSError) -> None:
+            if not isinstance(error, FileNotFoundError):
+                raise files.unreadable(error.filename, error) from error
+
+        for name, below, names in os.walk(self.base.parent, onerror=refuse, followlinks=True):
+            folder = Path(name)
+            try:
+                status = folder.stat()
+            except FileNotFoundError:  # removed after it was listed
+                continue
+            key = status.st_dev, status.st_ino
+            if key in seen:  # a link leads to a folder above it, or two lead to one
+                below.clear()
+                continue
+            seen.add(key)
+            if not folder.is_relative_to(self.base):
+                below[:] = [
+                    one for one in below if folder / one == self.base or not (folder / one).is_symlink()
+                ]
+            yield from (folder / one for one in names)
 
     def folders(self) -> list[str]:
         """Return the relative paths of the existing folders of chunk files."""

@@ -358,7 +358,7 @@ def _restore_version(store: ChunkStore, index: LocalIndex, finding: Finding) -> 
     path = layout.absolute(finding.file or "")
     if not versions or not path.exists():
         return False
-    kept = layout.archive / "damaged" / f"{path.name}.{store.clock():%Y%m%dT%H%M%S%f}"
+    kept = layout.damaged / f"{path.name}.{store.clock():%Y%m%dT%H%M%S%f}"
     files.make_folder(kept.parent)
     chunk = versions[-1].chunk
     chunk.revision += 1

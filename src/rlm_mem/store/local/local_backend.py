@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -36,7 +35,7 @@ from rlm_mem.store.core.records import (
 )
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed, in_turn
-from rlm_mem.store.local.folder import Layout, LocalBrainFiles, former_versions, refuse_shared_folder
+from rlm_mem.store.local.folder import LocalBrainFiles, former_versions, refuse_shared_folder
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import LAST_CHANGE, find_row, find_rows
 from rlm_mem.store.local.vacuum import vacuum_folder
@@ -501,19 +500,28 @@ class LocalBackend(LocalIndex, Backend):
                 yield folder
 
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
-        """Yield the former versions that do not validate."""
+        """Yield the former versions that do not validate, and the files that a repair replaced."""
         names = dict(self.connection.execute("SELECT ns, name FROM namespaces"))
-        for folder in self._kept_versions():
-            row = find_row(self.connection, folder.name)
+        damaged = sorted(self.layout.damaged.iterdir()) if self.layout.damaged.is_dir() else []
+        versions = (path for folder in self._kept_versions() for path in sorted(folder.glob("*.json")))
+        for path in (*damaged, *versions):
+            was_replaced = path.parent == self.layout.damaged
+            chunk_id = path.name.partition(".")[0] if was_replaced else path.parent.name
+            row = find_row(self.connection, chunk_id)
             owner = "" if row is None else names[row.ns]
-            for path in sorted(folder.glob("*.json")) if not owner or owner in namespaces else []:
-                try:
-                    data = path.read_bytes()
+            if owner and owner not in namespaces:
+                continue
+            try:
+                data = path.read_bytes()
+                if not was_replaced:
                     decode_chunk(data)
-                except InvalidChunk:
-                    yield owner, folder.name, data
-                except OSError as error:
-                    files.translate(error, str(path))
+                    continue
+            except InvalidChunk:
+                pass
+            except OSError as error:
+                files.translate(error, str(path))
+            if is_chunk_id(chunk_id):
+                yield owner, chunk_id, data
 
     def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
         """Yield the ids of chunks whose files were removed, by hand or by git, each with its former versions."""
@@ -547,7 +555,7 @@ class LocalBackend(LocalIndex, Backend):
         remove_abandoned_backups(self.layout.base)
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
-        for path in sorted(_files_of(self.layout)):
+        for path in sorted(self.layout.everything()):
             try:
                 if path.is_file():
                     name = self.layout.relative(path)
@@ -562,25 +570,3 @@ class LocalBackend(LocalIndex, Backend):
         self.refuse_in_batch("the index cannot be vacuumed")
         self.flush_reads(wait=True)
         return vacuum_folder(self, progress=progress)
-
-
-def _files_of(layout: Layout) -> Iterator[Path]:
-    """Yield everything in a brain folder that is not a folder; in its store also behind links to folders."""
-    seen: set[tuple[int, int]] = set()
-
-    def refuse(error: OSError) -> None:
-        if not isinstance(error, FileNotFoundError):
-            raise files.unreadable(error.filename, error) from error
-
-    for name, below, names in os.walk(layout.base.parent, onerror=refuse, followlinks=True):
-        folder = Path(name)
-        status = folder.stat()
-        if (status.st_dev, status.st_ino) in seen:  # a link leads to a folder above it, or two lead to one
-            below.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        if not folder.is_relative_to(layout.base):
-            below[:] = [
-                one for one in below if folder / one == layout.base or not (folder / one).is_symlink()
-            ]
-        yield from (folder / one for one in names)

@@ -221,7 +221,11 @@ class Transaction:
         self.erase_versions(row.id)
 
     def erase_versions(self, chunk_id: str) -> None:
-        """Delete the former versions of a chunk permanently."""
+        """Delete the former versions of a chunk permanently, and its files that a repair replaced."""
+        for damaged in (
+            self._layout.damaged.glob(f"{chunk_id}.json.*") if self._layout.damaged.is_dir() else ()
+        ):
+            self._drop_file(damaged)
         versions = self._layout.versions(chunk_id)
         if versions.is_dir():
             for version in versions.iterdir():
