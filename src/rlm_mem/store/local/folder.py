@@ -246,7 +246,7 @@ class FileTransaction(WriteTransaction, Protocol):
         """Files written or removed in this transaction, mapped to the path of their new content (None: removed)."""
 
     def appended(self, path: Path) -> bytes:
-        """The bytes appended to a file in this transaction."""
+        """The bytes appended in this transaction to a file that exists already and is not in ``files``."""
 
     def write_file(self, path: Path, data: bytes) -> None:
         """Write a whole file."""
@@ -353,9 +353,9 @@ class LocalBrainFiles:
         added = b"" if transaction is None else transaction.appended(path)
         place = self._current_path(path)
         try:
-            return (b"" if place is None else place.read_bytes()) + added if place or added else None
+            return None if place is None else place.read_bytes() + added
         except (FileNotFoundError, NotADirectoryError):
-            return added or None
+            return None
         except OSError as error:
             raise files.unreadable(path, error) from error
 
@@ -380,10 +380,8 @@ class LocalBrainFiles:
             raise files.unreadable(path, error) from error
 
     def exists(self, name: str) -> bool:
-        path = self.path(name)
-        transaction = self._present()
-        place = self._current_path(path)
-        return (place is not None and place.exists()) or bool(transaction and transaction.appended(path))
+        place = self._current_path(self.path(name))
+        return place is not None and place.exists()
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
         if not folder:

@@ -265,10 +265,10 @@ class Transaction:
         self.files[path] = None
 
     def append_file(self, path: Path, data: bytes) -> None:
-        if path not in self.files:
+        if path not in self.files and path.exists():
             self._appended[path] = self.appended(path) + data
             return
-        temp = self.files[path]
+        temp = self.files.get(path)
         self.write_file(path, (temp.read_bytes() if temp is not None else b"") + data)
 
     def _forget_file(self, path: Path) -> None:
@@ -414,14 +414,7 @@ class Transaction:
 
     def _append(self, item: redo.Appending) -> None:
         path = self._layout.absolute(item.target)
-
-        def undo() -> None:
-            if item.size:
-                os.truncate(path, item.size)
-            else:
-                files.remove(path)
-
-        self._undo.append(undo)
+        self._undo.append(partial(os.truncate, path, item.size))
         files.append_at(path, item.data, item.size)
 
     def _publish(self, item: _Publish) -> None:
