@@ -102,6 +102,10 @@ def test_a_file_that_is_begun_by_appending_is_there_within_its_transaction(files
         assert (files.names("memory/long_term"), files.read(name)) == ([], None)
         files.append(name, b"three")
     assert (files.names("memory/long_term"), files.read(name)) == ([name], b"three")
+    with files.transaction():
+        before = files.signature(name)
+        files.append(name, b" four")
+        assert files.signature(name) != before
 
 
 def test_a_record_of_a_run_is_extended_only_while_it_exists(files: BrainFiles) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote
 
+from msgspec import structs
+
 from rlm_mem.chunk import Chunk, check_chunk_id, decode_chunk
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.lazy import logger
@@ -345,15 +347,18 @@ class LocalBrainFiles:
         transaction = self._present()
         return path if transaction is None else transaction.files.get(path, path)
 
+    def _appended(self, path: Path) -> bytes:
+        """Return the bytes that an open transaction will append to a file."""
+        transaction = self._present()
+        return b"" if transaction is None else transaction.appended(path)
+
     # --- reading ---------------------------------------------------------------------------------------
 
     def read(self, name: str) -> bytes | None:
         path = self.path(name)
-        transaction = self._present()
-        added = b"" if transaction is None else transaction.appended(path)
         place = self._current_path(path)
         try:
-            return None if place is None else place.read_bytes() + added
+            return None if place is None else place.read_bytes() + self._appended(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -402,7 +407,7 @@ class LocalBrainFiles:
         """Return the names of all files of the namespace except derived ones; runs, journal and ledger are included."""
         found = [name for folder in _NAMESPACE_FOLDERS for name in self.names(folder, recursive=True)]
         found += [*runs.get(self.namespace, ()), *(one for one in (JOURNAL, LEDGER) if self.exists(one))]
-        return found
+        return sorted(found)
 
     def namespaces(self) -> list[str]:
         brain = self._base.parent
@@ -428,8 +433,10 @@ class LocalBrainFiles:
         return found
 
     def signature(self, name: str) -> Signature | None:
-        place = self._current_path(self.path(name))
-        return None if place is None else files.signature(place)
+        path = self.path(name)
+        place, added = self._current_path(path), self._appended(path)
+        found = None if place is None else files.signature(place)
+        return structs.replace(found, size=found.size + len(added)) if found is not None and added else found
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
         names = self.names(folder, recursive=recursive)
