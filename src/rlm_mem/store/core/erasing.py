@@ -80,7 +80,7 @@ _VALUE = r"""(?m:(?:(?<=["'(,])|(?<=: )){}(?=["'](?!\s*:)|[),]|\s*$))"""
 _CONVERSATION_OR_SOURCE = r"""(?m:(?:conversation|source)\w{{0,20}}["']?\s*[:=(]\s*(?:["']{0}["']|{0}\s*$))"""
 """A word as the value of a key, argument or call that names a conversation or a source."""
 _OWN_WORDS = {*ORIGIN_OF_SOURCE, *ORIGINS, *TRUST_LEVELS, *CHUNK_TYPES, *ALL_LINK_TYPES}
-"""Words that the format has as values of other fields, so that a value alone does not tell what it means."""
+"""Words that are also values of other fields of the format: of these, the key decides what a value means."""
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\\"'/bfnrt]))")
 _PLAINLY = {"\\": "\\", '"': '"', "'": "'", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = 3
@@ -197,14 +197,10 @@ def _as_words(text: str, pattern: str) -> str:
     There every neighbour may begin another word, or be a particle.
     """
     spaceless = SPACELESS.pattern.removesuffix("+")
-    before, behind = rf"(?<!(?!{spaceless})\w)", rf"(?!(?!{spaceless})\w)"
-    return "".join(
-        (
-            "" if SPACELESS.match(text[0]) else before,
-            pattern,
-            "" if SPACELESS.match(text[-1]) else behind,
-        )
-    )
+    # Looked ahead for first: neighbours are then examined at few places.
+    before = "" if SPACELESS.match(text[0]) else rf"(?={pattern})(?<!(?!{spaceless})\w)"
+    behind = "" if SPACELESS.match(text[-1]) else rf"(?!(?!{spaceless})\w)"
+    return before + pattern + behind
 
 
 def _unescaped(text: str) -> str:

@@ -46,14 +46,13 @@ class _Event(msgspec.Struct):
     files: list[str] | None = None
 
 
-def _event_in(line: bytes) -> dict[str, Any] | None:
-    """Return the event of a line; None if it is torn, or was edited by hand into something else."""
-    event = parse_event(line)
+def _is_sound(event: dict[str, Any]) -> bool:
+    """Return whether the keys of an event have values of their kinds: its line may have been edited by hand."""
     try:
         msgspec.convert(event, _Event)
     except msgspec.ValidationError:
-        return None
-    return event
+        return False
+    return True
 
 
 class EventLog:
@@ -166,12 +165,14 @@ class EventLog:
             try:
                 with path.open("rb") as lines:
                     for line in lines:
-                        event = _event_in(line)
+                        event = parse_event(line)
                         if event is None or (since is not None and str(event.get("ts", "")) < since):
                             continue
                         if op is not None and event.get("op") != op:
                             continue
                         if namespace is not None and event.get("ns") != namespace:
+                            continue
+                        if not _is_sound(event):  # last of all that is cheap: it takes as long as the parsing
                             continue
                         if chunk_id is not None and not _mentions(event, chunk_id):
                             continue
@@ -185,7 +186,9 @@ class EventLog:
         """Replace the lines of a namespace for which ``rewrite`` returns an event; return how many were replaced."""
 
         def replaced(_: bytes, event: dict[str, Any] | None) -> bytes | None:
-            made = rewrite(event) if event is not None and event.get("ns") == namespace else None
+            if event is None or event.get("ns") != namespace or not _is_sound(event):
+                return None
+            made = rewrite(event)
             return None if made is None else msgspec.json.encode(made) + b"\n"
 
         return self._replace_lines(replaced, dry_run=dry_run)
@@ -200,7 +203,8 @@ class EventLog:
         """
 
         def replaced(line: bytes, event: dict[str, Any] | None) -> bytes | None:
-            return rewrite(line) if event is None or event.get("ns") not in namespaces else None
+            is_known = event is not None and _is_sound(event) and event.get("ns") in namespaces
+            return None if is_known else rewrite(line)
 
         return self._replace_lines(replaced, dry_run=dry_run)
 
@@ -215,7 +219,7 @@ class EventLog:
                 raise files.unreadable(path, error) from error
             changed = False
             for place, line in enumerate(lines):
-                made = replaced(line, _event_in(line))
+                made = replaced(line, parse_event(line))
                 if made is not None:
                     lines[place], changed, count = made, True, count + 1
             if changed and not dry_run:
@@ -234,9 +238,10 @@ class EventLog:
     def _latest(paths: Sequence[Path], namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
         for path in reversed(paths):
             for line in reversed(_tail(path)):
-                event = _event_in(line)
+                event = parse_event(line)
                 if (
                     event is not None
+                    and _is_sound(event)
                     and event.get("op") in operations
                     and event.get("ns", namespace) == namespace
                 ):

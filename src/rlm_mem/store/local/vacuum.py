@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from pathlib import Path
 
-from rlm_mem.errors import StoreReadOnly
+from rlm_mem.errors import StorageError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import Vacuumed
@@ -79,9 +80,9 @@ def _remove_unused(index: LocalIndex) -> None:
     for damaged in index.layout.index.glob("index.sqlite*.damaged-*"):
         files.remove(damaged)
     long_ago = time.time_ns() - _MIN_AGE_NS
-    for path in index.layout.everything():
-        if _UNFINISHED.fullmatch(path.name):
-            signature = files.signature(path)
+    with contextlib.suppress(StorageError):  # a folder that cannot be read, which is no reason not to go on
+        for path in index.layout.everything():
+            signature = files.signature(path) if _UNFINISHED.fullmatch(path.name) else None
             if signature is not None and signature.mtime_ns < long_ago:
                 files.remove(path)
 
