@@ -282,8 +282,10 @@ def _write(files: BrainFiles, transaction: WriteTransaction, record: ChangeRecor
 def _readings(found: bytes) -> Iterator[str]:
     """Yield what may be the id: all that looks like one, and it without emphasis or dashes behind it."""
     named = found.decode()
-    for end in range(min(len(named), _MAX_ID), len(named.rstrip("_-")) - 1, -1):
-        yield named[:end]
+    yield named
+    if named[-1] in "_-":
+        for end in range(min(len(named) - 1, _MAX_ID), len(named.rstrip("_-")) - 1, -1):
+            yield named[:end]
 
 
 def named_ids(data: bytes, ids: Container[str]) -> set[str]:

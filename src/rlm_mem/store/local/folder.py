@@ -97,8 +97,10 @@ class Layout:
         return self.archive / "versions" / check_chunk_id(chunk_id)
 
     def absolute(self, relative: str) -> Path:
-        """Return the absolute path of a relative path from the index."""
-        return Path(f"{self._base}/{relative}")
+        """Return the absolute path of a relative path from the index, or of ``../…``, a file of the brain around it."""
+        path = f"{self._base}/{relative}"
+        # Behind a link to the store, `..` would lead to another folder.
+        return Path(os.path.normpath(path) if relative.startswith("../") else path)
 
     def place(self, relative: str) -> str:
         """Return the absolute path as a string: much faster than ``absolute`` when many files are written."""
@@ -133,7 +135,7 @@ class Layout:
             except OSError as error:
                 files.translate(error, str(path))
 
-    def everything(self) -> Iterator[Path]:
+    def all_files(self) -> Iterator[Path]:
         """Yield all of the brain but its folders; in the store also what is behind links to folders.
 
         Raises:

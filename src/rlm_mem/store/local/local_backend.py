@@ -555,7 +555,7 @@ class LocalBackend(LocalIndex, Backend):
         remove_abandoned_backups(self.layout.base)
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
-        for path in sorted(self.layout.everything()):
+        for path in sorted(self.layout.all_files()):
             try:
                 if path.is_file():
                     name = self.layout.relative(path)
