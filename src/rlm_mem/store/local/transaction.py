@@ -225,7 +225,7 @@ class Transaction:
         for damaged in (
             self._layout.damaged.glob(f"{chunk_id}.json.*") if self._layout.damaged.is_dir() else ()
         ):
-            self._drop_file(damaged)
+            self._drop_file(damaged, "damaged")  # a name that is not put back in place of the chunk's file
         versions = self._layout.versions(chunk_id)
         if versions.is_dir():
             for version in versions.iterdir():
@@ -239,10 +239,12 @@ class Transaction:
         else:
             self._moves.append((path, version))
 
-    def _drop_file(self, path: Path) -> None:
+    def _drop_file(self, path: Path, name: str = "") -> None:
         # Moved aside before the commit and unlinked after it, so that a crash in between differs from a finished
         # delete.
-        self._moves.append((path, self._layout.unfinished / f"{path.name}.{os.urandom(4).hex()}.gone"))
+        self._moves.append(
+            (path, self._layout.unfinished / f"{name or path.name}.{os.urandom(4).hex()}.gone")
+        )
         self._deleted.append(self._moves[-1][1])
 
     # --- brain files -----------------------------------------------------------------------------------
