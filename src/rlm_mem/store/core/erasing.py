@@ -288,9 +288,9 @@ def erase(
     with nullcontext() if dry_run else _in_part():
         changed = [name for name in plan.found if _erase_in(store, name, plan)]
         if not dry_run:
-            runs = store.files.runs()
+            plan.runs = store.files.runs()
             for name in changed:
-                _end_runs(NamespaceReader(store, name), runs, plan.needles, set(plan.found[name]))
+                _end_runs(NamespaceReader(store, name), plan.runs, plan.needles, set(plan.found[name]))
         _clean_shared(store, plan)
         if not dry_run:
             if report.chunk_ids or report.files or report.events or pending:
