@@ -563,3 +563,18 @@ def test_a_brain_behind_a_link_is_restored_where_it_is(tmp_path: Path) -> None:
         with ChunkStore(tmp_path / "link" / "memory") as store:
             assert store.list_chunks() == [made.id]
     assert restored.kept is not None and restored.kept.parent == tmp_path / "disk"
+
+
+@pytest.mark.local_only("links in a folder")
+def test_a_backup_names_the_linked_folders_that_it_leaves_out(tmp_path: Path) -> None:
+    place = tmp_path / "brain" / "memory"
+    with ChunkStore(place) as store:
+        store.create_chunk("Tessa keeps the key.")
+        store.delete_chunk(store.create_chunk("Tessa had the key.").id)
+        store.files.write("archive/memory/long_term/x.md", b"archived")
+    for folder in ("chunks", "archive"):
+        (place / folder).rename(tmp_path / folder)
+        (place / folder).symlink_to(tmp_path / folder)
+    with ChunkStore(place) as store:
+        info = back_up(store, tmp_path / "backup.tar.gz")
+        assert (info.chunks, info.left_out) == (2, ["memory/archive"])
