@@ -364,6 +364,16 @@ def test_a_redo_record_that_leads_out_of_the_brain_is_ignored(tmp_path: Path) ->
         assert not (unfinished / f"{number}.redo").exists()
 
 
+def test_a_change_whose_record_is_damaged_is_not_undone(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        with memory.store.files.transaction():
+            memory.store.files.write("system/notes.md", b"\xff\xfe")
+        (record,) = (tmp_path / "brain/memory/archive/continuum/default/undo").iterdir()
+        record.write_text(record.read_text().replace('"//4="', '"//4"'))
+        with pytest.raises(StorageError, match=r"record of a change of system/notes\.md cannot be read"):
+            memory.undo()
+
+
 def test_a_redo_record_that_leads_through_a_link_is_ignored(tmp_path: Path) -> None:
     outside = tmp_path / "theirs" / "mine.txt"
     outside.parent.mkdir()
