@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -16,15 +18,16 @@ import msgspec
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.chunk import encode_chunk
 from rlm_mem.cli import main
 from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import ConflictError, InputError, NamespaceError, StoreFull
 from rlm_mem.store.core import erasing, files
-from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, SHOWN, namespace_of_run
+from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, SHOWN, named_ids, namespace_of_run
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
-from rlm_mem.store.core.integrity import check
+from rlm_mem.store.core.integrity import check, repair
 from rlm_mem.store.local import folder
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.conftest import Clock
@@ -460,6 +463,29 @@ def test_a_damaged_version_of_a_chunk_whose_file_was_removed_is_erased(tmp_path:
         assert not version.exists() and b"Tessa" not in everything(memory)
 
 
+@pytest.mark.local_only("chunk files edited by hand")
+@pytest.mark.parametrize("by", ["person", "namespace"])
+def test_what_a_repair_replaced_and_killed_processes_left_is_erased(tmp_path: Path, by: str) -> None:
+    store = tmp_path / "brain" / "memory"
+    with Memory.open(tmp_path / "brain", namespace="tower") as memory:
+        (named,) = memory.remember("It rains.").chunk_ids
+        memory.update(named, "Tessa has the key.")
+        path = next((store / "chunks").glob(f"*/{named}.json"))
+        path.write_text(path.read_text("utf-8").replace('"content"', "content"), encoding="utf-8")
+        assert all(step.done for step in repair(memory.store, dry_run=False))
+        assert b"Tessa" not in encode_chunk(memory.store.get_many([named])[named]) and list(
+            (store / "archive" / "damaged").iterdir()
+        )
+        unfinished = store / "index" / ".tag_index.json.4711.0a1b2c3d0.tmp"
+        unfinished.write_text('{"Tessa": []}')
+        os.utime(unfinished, (0, 0))
+        report = memory.erase(
+            **({"person": "Tessa"} if by == "person" else {"namespace": "tower"}), dry_run=False
+        )
+        assert report.chunk_ids == [named] and memory.verify_erasure(report) == []
+        assert b"Tessa" not in everything(memory)
+
+
 @pytest.mark.parametrize("by", ["person", "namespace"])
 def test_former_versions_that_cannot_be_read_are_searched_too(place: Path | str, by: str) -> None:
     with Memory.open(place, namespace="tower") as memory:
@@ -867,3 +893,43 @@ def test_what_is_left_in_a_large_file_is_found_wherever_it_is(
             for start in (4960, 4975, 4990):  # the first piece ends within it
                 other.write_text(f"{'a ' * (start // 2)}{left} {'c ' * 5000}", encoding="utf-8")
                 assert bool(verify_erasure(memory.store, report)) is found, (start, left)
+
+
+def test_a_name_is_looked_for_in_linear_time() -> None:
+    """Texts of some 100 KB, which any client can write, took from five seconds to a minute."""
+    reports = erasing.ErasureReport(person=NAME), erasing.ErasureReport(source="import")
+    person, source = map(erasing._Matcher, reports)
+    begun = time.process_time()
+    assert not person.names(("a" + "\u0301\u0323" * 50_000).encode())
+    assert not source.names(b"source" * 10_000)
+    assert not named_ids(b"chunk-" + b"-" * 200_000, {"chunk-other"})
+    assert time.process_time() - begun < 2
+
+
+def test_a_name_is_found_in_any_case_and_in_scripts_without_spaces(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        named = {
+            "田中": "田中さんは猫が好きです。",
+            "김민수": "김민수는 고양이를 좋아한다.",
+            "Yamada": "昨日Yamadaさんと話した。",
+            "Groß": "Herr GROSS mag Katzen.",
+            "İnci": "inci kedi sever.",
+        }
+        for name, text in named.items():
+            made = memory.remember(text).chunk_ids
+            assert memory.erase(person=name).chunk_ids == made, name
+        assert not memory.erase(person="Gro").chunk_ids
+
+
+def test_a_verification_follows_the_links_in_a_store(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "months").mkdir(parents=True)
+    (tmp_path / "brain").mkdir()
+    (tmp_path / "brain" / "memory").symlink_to(tmp_path / "disk")
+    (tmp_path / "disk" / "chunks").symlink_to("months")
+    (tmp_path / "disk" / "archive").mkdir()
+    (tmp_path / "disk" / "archive" / "round").symlink_to("..")
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember(SAYS)
+        planned = memory.erase(person=NAME)
+        assert any(name.startswith("chunks/") for name in memory.verify_erasure(planned))
+        assert memory.verify_erasure(memory.erase(person=NAME, dry_run=False)) == []

@@ -364,6 +364,52 @@ def test_a_redo_record_that_leads_out_of_the_brain_is_ignored(tmp_path: Path) ->
         assert not (unfinished / f"{number}.redo").exists()
 
 
+def test_a_change_whose_record_is_damaged_is_not_undone(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        with memory.store.files.transaction():
+            memory.store.files.write("system/notes.md", b"\xff\xfe")
+        (record,) = (tmp_path / "brain/memory/archive/continuum/default/undo").iterdir()
+        record.write_text(record.read_text().replace('"//4="', '"//4"'))
+        with pytest.raises(StorageError, match=r"record of a change of system/notes\.md cannot be read"):
+            memory.undo()
+
+
+def test_a_redo_record_that_leads_through_a_link_is_ignored(tmp_path: Path) -> None:
+    outside = tmp_path / "theirs" / "mine.txt"
+    outside.parent.mkdir()
+    outside.write_text("mine")
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("kept")
+    store = tmp_path / "brain" / "memory"
+    (store / "way").symlink_to(outside.parent)
+    (store / ".tmp").mkdir(exist_ok=True)
+    (store / ".tmp" / "x.1.tmp").write_text("theirs")
+    for record in (
+        [[".tmp/x.1.tmp", "way/mine.txt"]],
+        [["way/mine.txt", ".tmp/y.gone"]],
+        {"namings": [], "appendings": [["way/mine.txt", 4, "IQ=="]]},
+    ):
+        (store / ".tmp" / "1.redo").write_bytes(msgspec.json.encode(record))
+        with Memory.open(tmp_path / "brain") as memory:
+            memory.remember("further")
+        assert outside.read_text() == "mine"
+
+
+def test_a_store_behind_a_link_changes_the_files_of_its_own_brain(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "store").mkdir(parents=True)
+    (tmp_path / "brain").mkdir()
+    (tmp_path / "brain" / "memory").symlink_to(tmp_path / "disk" / "store")
+    with Memory.open(tmp_path / "brain") as memory:
+        stored = memory.store.files
+        stored.write("system/notes.md", b"one\n")
+        with stored.transaction():
+            stored.append("system/notes.md", b"two\n")
+        assert stored.read("system/notes.md") == b"one\ntwo\n"
+        assert [one.name for one in (tmp_path / "disk").iterdir()] == ["store"]
+        assert memory.undo() is not None
+        assert stored.read("system/notes.md") == b"one\n"
+
+
 def test_a_change_of_one_tiered_memory_waits_for_the_disk_six_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from rlm_mem.errors import CorruptStore, InputError, StorageError, StoreReadOnly
 from rlm_mem.memory import Memory
-from rlm_mem.store.backup import back_up
+from rlm_mem.store.backup import back_up, restore_backup
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import read_backup, staging_folder
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -548,3 +548,33 @@ def test_a_log_that_grows_while_it_is_packed_is_cut_at_the_moment_of_the_backup(
     restore_folder(tmp_path / "backup.tar.gz", tmp_path / "again")
     with Memory.open(tmp_path / "again") as memory:
         assert len(list(memory.store.events())) == lines
+
+
+@pytest.mark.local_only("restores folders")
+def test_a_brain_behind_a_link_is_restored_where_it_is(tmp_path: Path) -> None:
+    with ChunkStore(tmp_path / "brain" / "memory") as store:
+        made = store.create_chunk("Tessa keeps the key.")
+        back_up(store, tmp_path / "backup.tar.gz")
+    (tmp_path / "disk" / "brain").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "brain")
+    for replace in (False, True):
+        restored = restore_backup(tmp_path / "backup.tar.gz", tmp_path / "link", replace=replace)
+        assert (tmp_path / "link").is_symlink() and restored.brain == tmp_path / "disk" / "brain"
+        with ChunkStore(tmp_path / "link" / "memory") as store:
+            assert store.list_chunks() == [made.id]
+    assert restored.kept is not None and restored.kept.parent == tmp_path / "disk"
+
+
+@pytest.mark.local_only("links in a folder")
+def test_a_backup_names_the_linked_folders_that_it_leaves_out(tmp_path: Path) -> None:
+    place = tmp_path / "brain" / "memory"
+    with ChunkStore(place) as store:
+        store.create_chunk("Tessa keeps the key.")
+        store.delete_chunk(store.create_chunk("Tessa had the key.").id)
+        store.files.write("archive/memory/long_term/x.md", b"archived")
+    for folder in ("chunks", "archive"):
+        (place / folder).rename(tmp_path / folder)
+        (place / folder).symlink_to(tmp_path / folder)
+    with ChunkStore(place) as store:
+        info = back_up(store, tmp_path / "backup.tar.gz")
+        assert (info.chunks, info.left_out) == (2, ["memory/archive"])

@@ -86,6 +86,28 @@ def test_appended_bytes_are_at_the_end(files: BrainFiles) -> None:
     assert files.read_from("log/none.jsonl", 5) == files.read_from("log/none.jsonl", -5) == b""
 
 
+def test_a_file_that_is_begun_by_appending_is_there_within_its_transaction(files: BrainFiles) -> None:
+    name = "memory/long_term/pattern_x.md"
+    with files.transaction():
+        files.append(name, b"one")
+        files.append(name, b" two")
+        assert (files.names("memory/long_term"), files.read(name), files.exists(name)) == (
+            [name],
+            b"one two",
+            True,
+        )
+        signature = files.signature(name)
+        assert signature is not None and signature.size == 7
+        files.remove(name)
+        assert (files.names("memory/long_term"), files.read(name)) == ([], None)
+        files.append(name, b"three")
+    assert (files.names("memory/long_term"), files.read(name)) == ([name], b"three")
+    with files.transaction():
+        before = files.signature(name)
+        files.append(name, b" four")
+        assert files.signature(name) != before
+
+
 def test_a_record_of_a_run_is_extended_only_while_it_exists(files: BrainFiles) -> None:
     name = "trajectories/2026-02/x.jsonl"
     assert not files.extend(name, b"one")
@@ -357,7 +379,7 @@ def test_lines_of_a_transaction_that_fails_while_they_are_appended_are_taken_bac
         append_at(path, data[: len(data) // 2], size)
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for failing in (old, new, journal):
+    for failing in (old, journal):
         monkeypatch.setattr(
             file_operations,
             "append_at",

@@ -280,3 +280,19 @@ def test_other_namespaces_of_the_target_are_left_alone(base: Path, tmp_path: Pat
     with ChunkStore(folder, namespace="mine") as kept:
         assert len(kept.list_chunks()) == 1
         assert b'"mine"' in (kept.backend.files("mine").read("log/continuum.jsonl") or b"")
+
+
+@pytest.mark.local_only("ids that are unique in the store")
+def test_a_chunk_of_another_namespace_with_the_same_id_is_not_overwritten(base: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy" / "memory"
+    with (
+        ChunkStore(base) as source,
+        ChunkStore(folder, namespace="mine") as mine,
+        ChunkStore(folder) as target,
+    ):
+        made = source.create_chunk("A text.")
+        kept = mine.create_chunk("Mine alone.", chunk_id=made.id)
+        for overwrite in (False, True):
+            with pytest.raises(ConflictError, match="another namespace"):
+                copy_namespace(source, target, overwrite=overwrite)
+        assert mine.get_chunk(made.id, track=False) == kept

@@ -597,6 +597,8 @@ def test_two_namespaces_read_together_yield_the_chunks_of_both_in_order(store: C
     together = JoinedStore(store, other)
     assert [chunk.id for chunk in together.iter_chunks()] == made[2:]
     assert [chunk.id for chunk in together.iter_chunks(limit=3, offset=1)] == made[3:6]
+    assert [one.id for one in together.summaries(made[:1:-1])] == made[:1:-1]
+    assert list(together.get_many(made[:1:-1])) == made[:1:-1]
     assert [chunk.id for chunk in together.iter_chunks(archived=True, tags=["green"])] == [made[0]]
     assert [chunk.id for chunk in together.iter_chunks(namespace=store.namespace)] == made[3::3]
 

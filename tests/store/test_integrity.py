@@ -254,3 +254,23 @@ def test_a_renamed_file_gets_its_name_back_with_its_links_unlike_a_copy(base: Pa
         assert [finding.code for finding in check(store)] == ["duplicate-id"]
         copy.unlink()
         assert check(store) == []
+
+
+def test_a_chunk_file_that_nothing_reads_is_found_and_brought_to_its_place(base: Path) -> None:
+    with ChunkStore(base) as store:
+        upper, nested, above, other = (store.create_chunk(f"Text {number}.").id for number in range(4))
+        path = path_of(base, upper)
+        path.rename(path.with_suffix(".JSON"))
+        (base / "chunks" / "copied" / "2026").mkdir(parents=True)
+        path_of(base, nested).rename(base / "chunks" / "copied" / "2026" / f"{nested}.json")
+        path_of(base, above).rename(base / "chunks" / f"{above}.json")
+        (base / "chunks" / "notes.txt").write_text("no chunk")
+    with ChunkStore(base) as store:
+        assert store.list_chunks() == [other]
+        found = check(store)
+        assert {(one.code, one.chunk_id) for one in found} == {
+            ("misnamed-file", one) for one in (upper, nested, above)
+        }
+        assert all(step.done for step in repair(store, dry_run=False))
+        assert set(store.list_chunks()) == {upper, nested, above, other}
+        assert check(store) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import json
 import os
 import sqlite3
 from collections.abc import Callable
@@ -15,10 +16,14 @@ import msgspec
 import pytest
 
 from rlm_mem.chunk.types import MAX_LINKS
+from rlm_mem.config import Config, StoreConfig
 from rlm_mem.errors import InputError, RlmMemError, StorageError, StoreFull, StoreLocked, StoreReadOnly
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.core.undoing import changes_in_force
+from rlm_mem.store.local import local_backend
+from rlm_mem.store.local.folder import Layout
 from tests.stored import everything
 
 NAN = float("nan")
@@ -412,3 +417,82 @@ def test_no_kind_of_file_keeps_a_memory_from_answering(base: Path) -> None:
         assert "not a regular file" in found[f"archive/versions/{kept.id}/3.json"]
         with pytest.raises(InputError, match="links are too many"):
             store.create_chunk("linked", links=[link] * (MAX_LINKS + 1))
+
+
+@pytest.mark.local_only("look at files")
+def test_what_others_leave_in_the_folders_of_a_store_blocks_nothing(tmp_path: Path) -> None:
+    with ChunkStore(tmp_path / "memory") as store:
+        made = store.create_chunk("Tessa keeps the key.")
+        store.update_chunk(made.id, "Tessa has the key.")
+        (tmp_path / "memory" / ".tmp" / "folder").mkdir(parents=True)
+        (tmp_path / "memory" / "archive" / "versions" / made.id / "².json").write_text("{}")
+        (tmp_path / "memory" / "short_term").mkdir()
+        (tmp_path / "memory" / "short_term" / "round.md").symlink_to("round.md")
+    with ChunkStore(tmp_path / "memory") as store:
+        assert store.update_chunk(made.id, "Tessa had the key.")
+        assert store.files.names("memory/short_term") == []
+        assert not (tmp_path / "memory" / ".tmp" / "folder").exists()
+
+
+@pytest.mark.local_only("look at files")
+def test_lines_of_the_audit_log_with_other_kinds_of_values_are_passed_over(tmp_path: Path) -> None:
+    with ChunkStore(tmp_path / "memory") as store:
+        made = store.create_chunk("Tessa keeps the key.")
+        (log,) = (tmp_path / "memory" / "log").iterdir()
+        with log.open("a") as lines:
+            for wrong in (
+                {"op": []},
+                {"chunk_ids": 5},
+                {"files": 3},
+                {"namespaces": {}},
+                {"undoes": []},
+                {"ts": 1},
+            ):
+                event = {"ts": "2999-01-01", "op": "create", "ns": "default", "change": "x"} | wrong
+                lines.write(json.dumps(event) + "\n")
+        assert [one["chunk_id"] for one in store.events(chunk_id=made.id)] == [made.id]
+        (change,) = changes_in_force(store)
+        assert change.chunk_ids == [made.id]
+        latest = store.backend.latest_event("default", frozenset({"create"}))
+        assert latest is not None and latest["chunk_id"] == made.id
+
+
+@pytest.mark.local_only("look at files")
+def test_events_with_times_in_another_form_are_read_again(tmp_path: Path) -> None:
+    with ChunkStore(tmp_path / "memory") as store:
+        event = {"ts": "20260101T000000Z", "op": "create", "ns": "default", "chunk_id": "chunk-a"}
+        store.backend.append_events([event])
+        assert list(store.events()) == [event]
+
+
+@pytest.mark.local_only("look at files")
+def test_a_transaction_that_cannot_begin_holds_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient = Config(store=StoreConfig(lock_wait_seconds=0.1))
+
+    def full(*_: object) -> bool:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with ChunkStore(tmp_path, config=impatient) as store, ChunkStore(tmp_path, config=impatient) as other:
+        made = store.create_chunk("Tessa keeps the key.")
+        with monkeypatch.context() as patch:
+            patch.setattr(Layout, "is_interrupted", full)
+            with pytest.raises(StorageError, match="Too many open files"):
+                store.create_chunk("Tessa has the key.")
+        assert other.create_chunk("Tessa had the key.")
+        store.get_chunk(made.id)
+        with monkeypatch.context() as patch:
+            patch.setattr(local_backend, "in_turn", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                store.backend.checkpoint()
+        assert other.create_chunk("Tessa lost the key.") and store.create_chunk("Tessa found the key.")
+        store.checkpoint()
+        assert json.loads(path_of(tmp_path, made.id).read_bytes())["metadata"]["access_count"] == 1
+
+
+def path_of(base: Path, chunk_id: str) -> Path:
+    return next((base / "chunks").rglob(f"{chunk_id}.json"))

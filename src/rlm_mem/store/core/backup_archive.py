@@ -239,8 +239,7 @@ def _described(path: Path, entry: tarfile.TarInfo, content: IO[bytes]) -> Backup
             f"{path} was made by rlm-mem {header.get('version')} in a format later than this version can read",
             hint="upgrade rlm-mem",
         )
-    known = {name: header[name] for name in BackupInfo.__dataclass_fields__ if name in header}
-    return msgspec.convert(known, BackupInfo)
+    return msgspec.convert(header, BackupInfo)
 
 
 class _Listed(msgspec.Struct):

@@ -33,6 +33,8 @@ SHOWN = "index/told.json"
 """The ids of the chunks that hooks have shown to each session, so that they are not shown twice."""
 _NAMED_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")
 """What may be the id of a chunk in a brain file or a line of the audit log, also after an escaped line break."""
+_MAX_ID = 126
+"""Characters of the longest id of a chunk."""
 MIRROR = "chunk-memory-"
 """Prefix of the ids of the chunks that mirror tiered memories."""
 
@@ -278,12 +280,12 @@ def _write(files: BrainFiles, transaction: WriteTransaction, record: ChangeRecor
 
 
 def _readings(found: bytes) -> Iterator[str]:
-    """Yield what may be the id: all that looks like one, and it without emphasis or a dash behind it."""
+    """Yield what may be the id: all that looks like one, and it without emphasis or dashes behind it."""
     named = found.decode()
     yield named
-    while named[-1] in "_-":
-        named = named[:-1]
-        yield named
+    if named[-1] in "_-":
+        for end in range(min(len(named) - 1, _MAX_ID), len(named.rstrip("_-")) - 1, -1):
+            yield named[:end]
 
 
 def named_ids(data: bytes, ids: Container[str]) -> set[str]:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from rlm_mem.errors import StorageError
+
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.records import ChunkRow
@@ -81,7 +83,10 @@ class Edit(msgspec.Struct, kw_only=True):
         """Return the bytes of ``before`` or ``after``."""
         if text is None:
             return None
-        return binascii.a2b_base64(text) if self.base64 else text.encode("utf-8")
+        try:
+            return binascii.a2b_base64(text) if self.base64 else text.encode("utf-8")
+        except ValueError as error:
+            raise StorageError(f"the record of a change of {self.file} cannot be read: {error}") from error
 
 
 class ChangeRecord(msgspec.Struct, kw_only=True):

@@ -135,6 +135,10 @@ class NamespaceWriter(NamespaceReader):
             for version in former:
                 transaction.keep(version)
 
+    def held_elsewhere(self, chunk_id: str) -> bool:
+        """Return whether a chunk of another namespace has this id, where ids are unique in the store."""
+        return self._backend.held_elsewhere(self.namespace, chunk_id)
+
     def lacks_version(self, former: Chunk) -> bool:
         """Return whether the chunk exists in a later revision but lacks this former version."""
         row = self._backend.find(self.namespace, former.id)

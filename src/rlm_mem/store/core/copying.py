@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,8 +88,8 @@ def copy_namespace(
         runs: ``runs_of`` both stores, if several of their namespaces are copied; None: they are listed here.
 
     Raises:
-        ConflictError: the target has another, not older state of a chunk, and ``overwrite`` is False; chunks
-            before it have been copied.
+        ConflictError: the target has another, not older state of a chunk, and ``overwrite`` is False; or it is a
+            folder that has the chunk in another namespace. Chunks before it have been copied.
         InputError: both are the same store, or bound to different namespaces.
     """
     _check_pair(source, target)
@@ -156,10 +157,11 @@ def _check_pair(source: ChunkStore, target: ChunkStore) -> None:
 # --- chunks ----------------------------------------------------------------------------------------------------------
 
 
+_TEXT = attrgetter("revision", "content_hash", "modified_at")
+
+
 def _same(one: ChunkState, other: ChunkState) -> bool:
-    return (one.status, one.revision, one.modified_at, one.content_hash) == (
-        other.status, other.revision, other.modified_at, other.content_hash,
-    )  # fmt: skip
+    return one.status == other.status and bool(_TEXT(one) == _TEXT(other))
 
 
 def _older(existing: ChunkState, state: ChunkState, source: NamespaceReader) -> bool:
@@ -169,9 +171,7 @@ def _older(existing: ChunkState, state: ChunkState, source: NamespaceReader) -> 
     the times of later ones tell.
     """
     if existing.revision >= state.revision:
-        return (existing.revision, existing.content_hash, existing.modified_at) == (
-            state.revision, state.content_hash, state.modified_at,
-        )  # fmt: skip
+        return bool(_TEXT(existing) == _TEXT(state))
     later = [state.modified_at]
     for former in source.former(state.id, state.revision):
         about = former.metadata
@@ -197,7 +197,7 @@ def _was_deleted(
 
 def _wanted(
     source: NamespaceReader,
-    target: NamespaceReader,
+    target: NamespaceWriter,
     page: list[ChunkState],
     report: CopyReport,
     *,
@@ -221,6 +221,10 @@ def _wanted(
                     f"{state.id} {fault}",
                     hint="copy with overwrite to replace it, or into an empty namespace",
                 )
+        if existing is None and target.held_elsewhere(state.id):
+            raise ConflictError(
+                f"{state.id} belongs to another namespace of the target", hint="copy into another folder"
+            )
         wanted.append(state)
     return wanted
 

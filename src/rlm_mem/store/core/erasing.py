@@ -10,17 +10,17 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from unicodedata import normalize
 
 import msgspec
 import numpy as np
 
 from rlm_mem.arguments import check_flag, check_function, check_kind
-from rlm_mem.chunk import Chunk, check_namespace, encode_chunk, format_time
+from rlm_mem.chunk import Chunk, check_namespace, encode_chunk, format_time, normalise_unicode
 from rlm_mem.chunk.types import (
     ALL_LINK_TYPES,
     CHUNK_TYPES,
@@ -45,6 +45,7 @@ from rlm_mem.store.core.brain_files import (
 from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, owners
+from rlm_mem.text.analysis import SPACELESS
 
 if TYPE_CHECKING:
     from rlm_mem.results import Progress
@@ -74,13 +75,12 @@ _MAX_NAME = 200
 #: Runs of content that JSON writes unchanged: no quote, backslash or control character.
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]{%d,}' % _WINDOW)
 _MATCHES_NOTHING = "(?!)"
-_WHOLE = r"(?<!\w){}(?!\w)"
 _VALUE = r"""(?m:(?:(?<=["'(,])|(?<=: )){}(?=["'](?!\s*:)|[),]|\s*$))"""
 """A single word as a whole value, in JSON, a row or front matter: not in a sentence."""
-_CONVERSATION_OR_SOURCE = r"""(?m:(?:conversation|source)\w*["']?\s*[:=(]\s*(?:["']{0}["']|{0}\s*$))"""
+_CONVERSATION_OR_SOURCE = r"""(?m:(?:conversation|source)\w{{0,20}}["']?\s*[:=(]\s*(?:["']{0}["']|{0}\s*$))"""
 """A word as the value of a key, argument or call that names a conversation or a source."""
 _OWN_WORDS = {*ORIGIN_OF_SOURCE, *ORIGINS, *TRUST_LEVELS, *CHUNK_TYPES, *ALL_LINK_TYPES}
-"""Words that the format has as values of other fields, so that a value alone does not tell what it means."""
+"""Words that are also values of other fields of the format: of these, the key decides what a value means."""
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\\"'/bfnrt]))")
 _PLAINLY = {"\\": "\\", '"': '"', "'": "'", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = 3
@@ -134,8 +134,7 @@ class _Matcher:
     def __init__(self, report: ErasureReport) -> None:
         self.report = report
         if report.person is not None:
-            spaced = re.escape(normalize("NFC", report.person)).replace(r"\ ", r"\s+")
-            self.pattern = re.compile(_WHOLE.format(spaced), re.IGNORECASE)
+            self.pattern = re.compile(_of_person(report.person), re.IGNORECASE)
         else:
             self.pattern = re.compile(
                 _MATCHES_NOTHING if report.source is None else _of_source(report.source)
@@ -153,12 +152,12 @@ class _Matcher:
         """
         text = data.decode("utf-8", "replace")
         for _ in range(_ESCAPED):
-            if self.pattern.search(normalize("NFC", text)):
+            if self.pattern.search(normalise_unicode("NFC", text)):
                 return True
             if "\\" not in text:
                 return False
             text = _unescaped(text)
-        return self.pattern.search(normalize("NFC", text)) is not None
+        return self.pattern.search(normalise_unicode("NFC", text)) is not None
 
     def places(self, data: bytes) -> Iterator[Fingerprint]:
         """Yield the fingerprints of erased content found anywhere in some bytes."""
@@ -175,12 +174,33 @@ class _Matcher:
         return self.names(data) or next(self.places(data), None) is not None
 
 
+def _of_person(name: str) -> str:
+    """Return a pattern for a name as whole words, with any space between them; it must ignore case."""
+    name = normalise_unicode("NFC", name)
+    cases = {one for one in (name.upper(), name.casefold()) if len(one) != len(name)}  # ß and SS
+    forms = (re.escape(one).replace(r"\ ", r"\s+") for one in (name, *sorted(cases)))
+    return _as_words(name, f"(?:{'|'.join(forms)})")
+
+
 def _of_source(name: str) -> str:
     """Return a pattern for a source in texts about others, where the same word may mean something else."""
-    escaped = re.escape(normalize("NFC", name))
+    name = normalise_unicode("NFC", name)
+    escaped = re.escape(name)
     if name in _OWN_WORDS:
         return _CONVERSATION_OR_SOURCE.format(escaped)
-    return (_VALUE if re.fullmatch(r"\w+", name) else _WHOLE).format(escaped)
+    return _VALUE.format(escaped) if re.fullmatch(r"\w+", name) else _as_words(name, escaped)
+
+
+def _as_words(text: str, pattern: str) -> str:
+    """Return the pattern of a text that must not be part of a longer word, except in scripts without spaces.
+
+    There every neighbour may begin another word, or be a particle.
+    """
+    spaceless = SPACELESS.pattern.removesuffix("+")
+    # Looked ahead for first: neighbours are then examined at few places.
+    before = "" if SPACELESS.match(text[0]) else rf"(?={pattern})(?<!(?!{spaceless})\w)"
+    behind = "" if SPACELESS.match(text[-1]) else rf"(?!(?!{spaceless})\w)"
+    return before + pattern + behind
 
 
 def _unescaped(text: str) -> str:
@@ -203,12 +223,13 @@ def _hash(salt: str, window: bytes) -> str:
 
 def _fingerprints(salt: str, content: str) -> list[Fingerprint]:
     data = content.encode("utf-8")
-    windows = dict.fromkeys(
-        data[start : start + _WINDOW]
+    windows = {
+        data[start : start + _WINDOW]: start
         for run in _PLAIN.finditer(data)
         for start in range(run.start(), run.end() - _WINDOW + 1, _STEP)
-    )
-    return [Fingerprint(int(_sums(window)[0]), _hash(salt, window)) for window in windows]
+    }
+    sums = _sums(data) if windows else ()
+    return [Fingerprint(int(sums[start]), _hash(salt, window)) for window, start in windows.items()]
 
 
 # --- erasing -------------------------------------------------------------------------------------------------------
@@ -256,79 +277,120 @@ def erase(
         dry_run=dry_run,
         salt=secrets.token_hex(8),
     )
-    report.unread = store.unreadable_files  # indexes files that were corrected meanwhile
-    if namespace is not None:
-        report.remaining.append("the name of the namespace, in the audit log and in lists of namespaces")
-    store_reader = NamespaceReader(store)
-    runs = store_reader.stored.runs()
-    spaces = list(dict.fromkeys([*owners(store, runs), store.namespace]))
-    needles, prints = _Matcher(report), dict[Fingerprint, None]()
-    found = {
-        name: _chosen(NamespaceReader(store, name), needles, prints, progress)
-        for name in spaces
-        if namespace in (None, name)
-    }
-    if namespace is not None and not store.confined:
-        found.setdefault(namespace, [])  # it may be named in the audit log only
-    strays = _chosen_strays(store, found, needles, prints)
-    _choose_damaged(store, found, strays, needles)
-    report.fingerprints = list(prints)
-    # Those damaged since are known once all were read.
-    report.unread = max(report.unread, store.unreadable_files)
-    if report.unread:
-        report.remaining.insert(0, _UNREAD.format(amount(report.unread, "chunk file")))
-    for name in found:
-        found[name] = list(dict.fromkeys([*found[name], *strays.get(name, ())]))
-    _keep_unique(store, spaces, found, report)
-    needles = _Matcher(report)  # of the content, too
-    report.chunk_ids = [one for ids in found.values() for one in ids]
-    pending = store_reader.stored.exists(MARK)
+    plan = _planned(store, report, progress)
+    pending = store.files.exists(MARK)
     if not dry_run:
         if store.backend.in_transaction:
             raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
         if planned is not None:
             planned(report)
-        store_reader.stored.write(MARK, b"{}")
+        store.files.write(MARK, b"{}")
     with nullcontext() if dry_run else _in_part():
-        changed = []
-        for name, ids in found.items():
-            erased_ids = set(ids)
-            reader = NamespaceReader(store, name)
-            before = len(report.files) + report.events
-            _clean_files(reader, [*reader.file_names(runs), MIRRORED, SHOWN], needles, erased_ids)
-            report.events += store.backend.rewrite_events(
-                name, partial(_redacted_event, needles=needles, erased_ids=erased_ids), dry_run=dry_run
-            )
-            if ids or len(report.files) + report.events > before:
-                changed.append(name)
-            if not dry_run:
-                part = store.confined_to(name, actor=store.actor)
-                for start in range(0, len(ids), _LOT):
-                    with part.backend.transaction(name) as transaction:
-                        for chunk_id in ids[start : start + _LOT]:
-                            part.delete_chunk(chunk_id, permanent=True)
-                        transaction.events[:] = _of_erasure(transaction.events, erased_ids)
-                _clean_versions(NamespaceWriter(part, name), erased_ids)
-                store.backend.erase_stray_versions(name, strays.get(name, ()))
+        changed = [name for name in plan.found if _erase_in(store, name, plan)]
         if not dry_run:
-            runs = store_reader.stored.runs()
+            plan.runs = store.files.runs()
             for name in changed:
-                _end_runs(NamespaceReader(store, name), runs, needles, set(found[name]))
-        _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids))
-        if store.confined:
-            report.remaining.append(_TORN)
-        else:
-            rewrite = partial(_redacted_line, needles=needles, erased_ids=set(report.chunk_ids))
-            report.events += store.backend.rewrite_stray_events({*spaces, *found}, rewrite, dry_run=dry_run)
+                _end_runs(NamespaceReader(store, name), plan.runs, plan.needles, set(plan.found[name]))
+        _clean_shared(store, plan)
         if not dry_run:
             if report.chunk_ids or report.files or report.events or pending:
                 # If an earlier run was killed, it is unknown which namespaces it had changed.
-                touched = spaces if pending else changed
+                touched = plan.spaces if pending else changed
                 for name in touched:
-                    _drop_undo_records(NamespaceReader(store, name), needles, set(report.chunk_ids))
+                    _drop_undo_records(NamespaceReader(store, name), plan.needles, set(report.chunk_ids))
                 store.backend.purge(touched)
-            store_reader.stored.remove(MARK)
+            store.files.remove(MARK)
     return report
+
+
+@dataclass
+class _Plan:
+    """What an erasure is to remove.
+
+    Attributes:
+        spaces: all namespaces that the store reaches.
+        runs: the recorded runs of all of them (``BrainFiles.runs``).
+        needles: recognises the name and the content.
+        found: ids of the chunks, by namespace; each namespace of which anything may be erased is a key.
+        strays: those of them that no longer exist, but have former versions.
+        versioned: ids of chunks with former versions, in the namespaces of ``found``.
+        prints: fingerprints of the chunks, in order.
+    """
+
+    spaces: list[str]
+    runs: Runs
+    needles: _Matcher
+    found: dict[str, list[str]] = field(default_factory=dict)
+    strays: dict[str, list[str]] = field(default_factory=dict)
+    versioned: set[str] = field(default_factory=set)
+    prints: dict[Fingerprint, None] = field(default_factory=dict)
+
+
+def _planned(store: ChunkStore, report: ErasureReport, progress: Progress | None) -> _Plan:
+    """Find what is to be erased; adds the chunks, their fingerprints and what cannot be read to the report."""
+    namespace = report.namespace
+    report.unread = store.unreadable_files  # indexes files that were corrected meanwhile
+    if namespace is not None:
+        report.remaining.append("the name of the namespace, in the audit log and in lists of namespaces")
+    runs = store.files.runs()
+    plan = _Plan(list(dict.fromkeys([*owners(store, runs), store.namespace])), runs, _Matcher(report))
+    for name in plan.spaces:
+        if namespace in (None, name):
+            plan.found[name] = _chosen(NamespaceReader(store, name), plan, progress)
+    if namespace is not None and not store.confined:
+        plan.found.setdefault(namespace, [])  # it may be named in the audit log only
+    _choose_strays(store, plan)
+    _choose_damaged(store, plan)
+    # Those damaged since are known once all were read.
+    report.unread = max(report.unread, store.unreadable_files)
+    if report.unread:
+        report.remaining.insert(0, _UNREAD.format(amount(report.unread, "chunk file")))
+    for name, ids in plan.found.items():
+        plan.found[name] = list(dict.fromkeys([*ids, *plan.strays.get(name, ())]))
+    report.chunk_ids = [one for ids in plan.found.values() for one in ids]
+    report.fingerprints = list(plan.prints)
+    _keep_unique(store, plan)
+    plan.needles = _Matcher(report)  # of the content, too
+    return plan
+
+
+def _erase_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
+    """Clean the files and events of a namespace, then erase its chunks; return whether there was anything.
+
+    In a dry run, only add what there is to the report.
+    """
+    report, ids = plan.needles.report, plan.found[name]
+    erased_ids, reader = set(ids), NamespaceReader(store, name)
+    before = len(report.files) + report.events
+    _clean_files(reader, [*reader.file_names(plan.runs), MIRRORED, SHOWN], plan.needles, erased_ids)
+    report.events += store.backend.rewrite_events(
+        name,
+        partial(_redacted_event, needles=plan.needles, erased_ids=erased_ids),
+        dry_run=report.dry_run,
+    )
+    if not report.dry_run:
+        part = store.confined_to(name, actor=store.actor)
+        for start in range(0, len(ids), _LOT):
+            with part.backend.transaction(name) as transaction:
+                for chunk_id in ids[start : start + _LOT]:
+                    part.delete_chunk(chunk_id, permanent=True)
+                transaction.events[:] = _of_erasure(transaction.events, erased_ids)
+        _clean_versions(NamespaceWriter(part, name), erased_ids)
+        store.backend.erase_stray_versions(name, plan.strays.get(name, ()))
+    return bool(ids) or len(report.files) + report.events > before
+
+
+def _clean_shared(store: ChunkStore, plan: _Plan) -> None:
+    """Clean the runs and the lines of the audit log that are of no known namespace."""
+    report, erased_ids = plan.needles.report, set(plan.needles.report.chunk_ids)
+    _clean_files(NamespaceReader(store), list(plan.runs.get(None, ())), plan.needles, erased_ids)
+    if store.confined:
+        report.remaining.append(_TORN)
+        return
+    rewrite = partial(_redacted_line, needles=plan.needles, erased_ids=erased_ids)
+    report.events += store.backend.rewrite_stray_events(
+        {*plan.spaces, *plan.found}, rewrite, dry_run=report.dry_run
+    )
 
 
 @contextmanager
@@ -365,60 +427,52 @@ def _checked(person: str | None, source: str | None, namespace: str | None) -> s
     return named
 
 
-def _chosen(
-    reader: NamespaceReader, needles: _Matcher, prints: dict[Fingerprint, None], progress: Progress | None
-) -> list[str]:
-    """Return the ids of a namespace's chunks to erase; adds their fingerprints to ``prints``."""
+def _chosen(reader: NamespaceReader, plan: _Plan, progress: Progress | None) -> list[str]:
+    """Return the ids of a namespace's chunks to erase; adds their fingerprints, and what has former versions."""
     ids: list[str] = []
     for page in reader.pages(progress):
         chunks = reader.chunks([state.id for state in page])
-        if needles.report.namespace is not None:
+        if plan.needles.report.namespace is not None:
             ids += [state.id for state in page if state.id not in chunks]
-        # All versions, also later ones: a file that was put back is older than they are.
-        ids += [
-            one.id for one in chunks.values() if _is_erased([one, *reader.former(one.id)], needles, prints)
-        ]
+        for chunk in chunks.values():
+            # All versions, also later ones: a file that was put back is older than they are.
+            former = reader.former(chunk.id)
+            if former:
+                plan.versioned.add(chunk.id)
+            if _is_erased([chunk, *former], plan):
+                ids.append(chunk.id)
     return ids
 
 
-def _chosen_strays(
-    store: ChunkStore, spaces: Collection[str], needles: _Matcher, prints: dict[Fingerprint, None]
-) -> dict[str, list[str]]:
-    """Return the ids, by namespace, of chunks that no longer exist and have former versions to erase.
-
-    The fingerprints of these versions are added to ``prints``.
-    """
-    found: dict[str, list[str]] = {}
+def _choose_strays(store: ChunkStore, plan: _Plan) -> None:
+    """Add the chunks that no longer exist and have former versions to erase, and the fingerprints of these."""
     for chunk_id, versions in store.backend.stray_versions():
         owner = versions[-1].namespace
-        if owner in spaces and _is_erased(versions, needles, prints):
-            found.setdefault(owner, []).append(chunk_id)
-    return found
+        if owner in plan.found and _is_erased(versions, plan):
+            plan.strays.setdefault(owner, []).append(chunk_id)
 
 
-def _is_erased(states: list[Chunk], needles: _Matcher, prints: dict[Fingerprint, None]) -> bool:
-    """Return whether a chunk with these states is to be erased; if so, adds their fingerprints to ``prints``."""
-    report = needles.report
-    if report.namespace is None and not any(_matches(one, needles) for one in states):
+def _is_erased(states: list[Chunk], plan: _Plan) -> bool:
+    """Return whether a chunk with these states is to be erased; if so, adds their fingerprints to the plan."""
+    report = plan.needles.report
+    if report.namespace is None and not any(_matches(one, plan.needles) for one in states):
         return False
     for one in states:
-        prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
+        plan.prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
     return True
 
 
-def _choose_damaged(
-    store: ChunkStore, found: dict[str, list[str]], strays: dict[str, list[str]], needles: _Matcher
-) -> None:
+def _choose_damaged(store: ChunkStore, plan: _Plan) -> None:
     """Add chunks with a text or a former version that does not validate and whose bytes name what is erased."""
-    report = needles.report
-    for namespace, chunk_id, data in store.backend.damaged_texts(found):
+    needles, report = plan.needles, plan.needles.report
+    for namespace, chunk_id, data in store.backend.damaged_texts(plan.found):
         if namespace:
             if report.namespace is not None or needles.names(data):
-                found[namespace].append(chunk_id)
+                plan.found[namespace].append(chunk_id)
         elif not store.confined:
             owner = store.namespace if report.namespace is None else report.namespace
             if needles.names(data) if report.namespace is None else _of_namespace(owner).search(data):
-                strays.setdefault(owner, []).append(chunk_id)
+                plan.strays.setdefault(owner, []).append(chunk_id)
 
 
 def _of_namespace(name: str) -> re.Pattern[bytes]:
@@ -432,17 +486,19 @@ def _matches(chunk: Chunk, needles: _Matcher) -> bool:
     return is_from(chunk, str(needles.report.source))
 
 
-def _keep_unique(
-    store: ChunkStore, spaces: Iterable[str], found: dict[str, list[str]], report: ErasureReport
-) -> None:
+def _keep_unique(store: ChunkStore, plan: _Plan) -> None:
     """Drop fingerprints of text that remaining chunks also contain: it is no trace of the erased ones."""
+    report = plan.needles.report
+    if not report.fingerprints:
+        return
     needles = _Matcher(report)
     shared: set[Fingerprint] = set()
-    for namespace in spaces:
-        reader, erased_ids = NamespaceReader(store, namespace), set(found.get(namespace, ()))
+    for namespace in plan.spaces:
+        reader, erased_ids = NamespaceReader(store, namespace), set(plan.found.get(namespace, ()))
         for page in reader.pages():
             for chunk in reader.chunks([state.id for state in page if state.id not in erased_ids]).values():
-                for one in [chunk, *reader.former(chunk.id)]:
+                has_former = chunk.id in plan.versioned or namespace not in plan.found
+                for one in [chunk, *(reader.former(chunk.id) if has_former else ())]:
                     shared.update(needles.places(one.content.encode("utf-8")))
     report.fingerprints = [one for one in report.fingerprints if one not in shared]
 
@@ -461,10 +517,10 @@ def _clean_files(reader: NamespaceReader, names: list[str], needles: _Matcher, e
         is_owned = erase_all and not name.startswith(shared)
         mentions = named_ids(data, erased_ids) if record or not erase_all else set()
         steps = own_lines(reader.namespace, data) if erase_all and name == JOURNAL else b""
-        found = needles.found(data)
-        if not (is_owned or steps or mentions or found or needles.names(name.encode("utf-8"))):
+        found, has_name = needles.found(data), needles.names(name.encode("utf-8"))
+        if not (is_owned or steps or mentions or found or has_name):
             continue
-        has_name, lines = needles.names(name.encode("utf-8")), name.endswith(".jsonl")
+        lines = name.endswith(".jsonl")
         report.files.append(f"{reader.namespace}: {'(a name that is erased)' if has_name else name}")
         if report.dry_run:
             continue
@@ -515,7 +571,7 @@ def _redacted(data: bytes, needles: _Matcher, erased_ids: set[str], *, by_line: 
     """Return the text without the name and erased content; ``by_line``: drop every line that contains any."""
     kept = []
     if not by_line and needles.names(data):  # in the whole text: a line may end within the name
-        text = needles.pattern.sub(_PLACEHOLDER, normalize("NFC", data.decode("utf-8", "replace")))
+        text = needles.pattern.sub(_PLACEHOLDER, normalise_unicode("NFC", data.decode("utf-8", "replace")))
         data = text.encode("utf-8")
     for line in data.splitlines(keepends=True):
         if by_line:

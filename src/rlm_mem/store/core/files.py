@@ -179,7 +179,7 @@ def names_below(
         name = before + entry.name
         if not is_unicode(entry.path):
             skipped.add(before + shown_name(entry.name))
-        elif entry.is_file(follow_symlinks=links):
+        elif _is_file(entry, links=links):
             yield name
         elif not links and entry.is_symlink():
             skipped.add(name)
@@ -187,6 +187,15 @@ def names_below(
             yield from names_below(
                 Path(entry.path), f"{name}/", links=links, left_out=left_out, skipped=skipped
             )
+
+
+def _is_file(entry: os.DirEntry[str], *, links: bool) -> bool:
+    try:
+        return entry.is_file(follow_symlinks=links)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link that leads to itself
+            return False
+        raise unreadable(entry.path, error) from error
 
 
 def unreadable(path: StrPath, error: OSError) -> StorageError:

@@ -22,7 +22,10 @@ CODES: dict[str, tuple[str, str]] = {
         "a later version of this program wrote it in a form that this one does not know",
         "left as it is: upgrade rlm-mem",
     ),
-    "misnamed-file": ("the file name and the id inside differ", "renames the file, if that name is free"),
+    "misnamed-file": (
+        "the file name and the id inside differ, or the file is not in a folder of a month",
+        "renames or moves the file, if that name is free",
+    ),
     "duplicate-id": ("two files hold the same chunk", "left in place for a person"),
     "content-hash": (
         "the content was edited: its stored hash is another",
@@ -51,7 +54,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "dangling-superseded": ("superseded_by names a chunk that does not exist", "left for a person"),
     "one-sided-replacement": (
-        "one chunk replaces another, and only one of them says so",
+        "one chunk replaces another, which only one of the two records",
         "records it in the other one, too (the former version is kept)",
     ),
     "replaced-twice": (
@@ -69,9 +72,9 @@ CODES: dict[str, tuple[str, str]] = {
         "removes the link (the former version is kept)",
     ),
     "index-missing-file": ("the index lists a chunk whose file is gone", "drops the index entry"),
-    "orphaned-file": ("a chunk file that the index does not know", "adds it to the index"),
+    "orphaned-file": ("a chunk file that is not in the index", "adds it to the index"),
     "index-outdated": (
-        "the index holds another state of the chunk than its file",
+        "the index has another state of the chunk than its file",
         "reads the file into the index",
     ),
     "index-links": (

@@ -55,14 +55,14 @@ class JoinedStore(ChunkStore):
 
     def get_many(self, chunk_ids: Sequence[str] | str, *, track: bool = False) -> dict[str, Chunk]:
         """Return the chunks that exist in either namespace, by id; a read is counted in the chunk's namespace."""
-        left = check_chunk_ids(chunk_ids)
+        left = wanted = check_chunk_ids(chunk_ids)
         found: dict[str, Chunk] = {}
         for part in self._parts:
             found |= part.get_many(left, track=track)
             left = [one for one in left if one not in found]
             if not left:
                 break
-        return found
+        return {one: found[one] for one in wanted if one in found}
 
     def elsewhere(self, chunk_ids: Sequence[str] | str) -> dict[str, str]:
         """Return the ids among these that are in the other namespace, each with its namespace."""
@@ -104,7 +104,8 @@ class JoinedStore(ChunkStore):
     def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:
         """Return summaries from the index, without reading files; unknown ids are left out."""
         wanted = check_chunk_ids(chunk_ids)
-        return [one for part in self._parts for one in part.summaries(wanted)]
+        found = {one.id: one for part in reversed(self._parts) for one in part.summaries(wanted)}
+        return [found[one] for one in dict.fromkeys(wanted) if one in found]
 
     def _listed(self, wanted: ListFilter, limit: int) -> list[Summary]:
         """Return the first visible summaries of both namespaces that pass a filter."""

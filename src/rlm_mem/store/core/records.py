@@ -48,7 +48,7 @@ _MAX_SURROUNDINGS = 400
 ACTIVE = 0
 ARCHIVED = 1
 IMPORTED = "imported"
-"""Key of an event of the audit log that came with an import: what it tells was done in another memory."""
+"""Key of an event of the audit log that came with an import: it records a change of another memory."""
 MAX_SAME = 50
 """Maximum chunks with the same content that ``with_hash`` returns, since hidden ones may be among them."""
 ANY_REVISION = 2**31 - 1

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 #: Initial score of a chunk that must not be returned: too low for any sum of term scores to compensate.
-_EXCLUDED = np.float32(-1e30)
+EXCLUDED = np.float32(-1e30)
 #: Bounds are compared with a little slack, since sums of 32-bit numbers are rounded.
 _SLACK = 1.0 - 1e-5
 #: With at most this many chunks admitted, looking up each in every list is faster than scanning the lists.
@@ -39,6 +39,8 @@ _MANY, _PART = 20_000, 20
 #: A score below this counts as zero.
 LEAST = 1e-30
 _ZERO = np.float32(0)
+NOTHING = np.zeros(0, np.int64)
+"""No chunks, or no places."""
 
 
 class TermPostings(Protocol):
@@ -139,9 +141,9 @@ def best(
         return _look_up(collection, left, terms, floor, limit, np.zeros(len(left), np.float32))
     sums = np.zeros(len(collection.length), np.float32)
     if admitted is not None:
-        sums[~admitted] = _EXCLUDED
+        sums[~admitted] = EXCLUDED
     if excluded is not None:
-        sums[excluded] = _EXCLUDED
+        sums[excluded] = EXCLUDED
     return _scan(collection, terms, sums, floor, limit)
 
 
@@ -191,7 +193,7 @@ def _look_up(
 def places(haystack: Slots, needles: Slots) -> tuple[Ints, Ints]:
     """Return which of the sorted `needles` are in the sorted `haystack`, and where."""
     if not len(haystack) or not len(needles):
-        return _NOTHING, _NOTHING
+        return NOTHING, NOTHING
     if len(needles) * 4 > len(haystack):  # scanning the list is faster than searching it
         which = needles.searchsorted(haystack)
         place = (needles.take(which, mode="clip") == haystack).nonzero()[0]
@@ -234,9 +236,6 @@ def top(scores: Scores, limit: int) -> Ints:
     return np.flatnonzero(scores >= max(float(floor), LEAST))
 
 
-_NOTHING = np.zeros(0, np.int64)
-
-
 _Number = TypeVar("_Number", bound=np.generic)
 
 
@@ -253,7 +252,7 @@ def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
 def changed_at(ordered: Array) -> Ints:
     """Return the positions at which a sorted array takes a new value."""
     if not len(ordered):
-        return np.zeros(0, np.int64)
+        return NOTHING
     return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
 
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _OPERATIONS = "create update link unlink delete restore erase undo import edit supersede quarantine release"
 """Operations that count as changes."""
 _CHANGES = frozenset(_OPERATIONS.split())
+_CHANGED_SINCE = (
+    "undo the later changes first; take back by hand what was edited by hand, or undo an earlier change by its id, "
+    "which the page Changes of the dashboard shows"
+)
 
 
 @dataclass
@@ -139,7 +143,7 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
             if files.read(edit.file) != edit.data(edit.after):
                 raise ConflictError(
                     f"{edit.file} was changed since this change",
-                    hint="undo the later changes first; take back by hand what was edited by hand",
+                    hint=_CHANGED_SINCE,
                 )
             before = edit.data(edit.before)
             if before is None:
@@ -189,7 +193,7 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
     ):
         raise ConflictError(
             f"{chunk_id} was changed since this change",
-            hint="undo the later changes first; take back by hand what was edited by hand",
+            hint=_CHANGED_SINCE,
         )
     if first["op"] == "create" or (first["op"] == "import" and first.get("before") is None):
         if active:

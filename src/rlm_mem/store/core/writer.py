@@ -273,14 +273,14 @@ class Writer:
             self._check_successor(chunk)
 
     def _check_successor(self, chunk: Chunk) -> None:
-        """Raise InvalidLink if the successor is missing or has expired: nobody would read what holds now."""
+        """Raise InvalidLink if the successor is missing or has expired: neither chunk would be read any more."""
         by = chunk.metadata.superseded_by
         new = None if by is None else self._find_active(chunk.namespace, by)
         if by is not None and (new is None or expired(new.metadata.expires_at, self.now())):
             raise InvalidLink(f"{by} does not exist in namespace {chunk.namespace}, so it replaces nothing")
 
     def _check_linkable(self, namespace: str, ids: Iterable[str]) -> None:
-        """Raise InvalidLink if a chunk to link is missing or hidden: a link must not tell that it is there."""
+        """Raise InvalidLink if a chunk to link is missing, or hidden: a link must not reveal that it exists."""
         wanted = list(dict.fromkeys(ids))
         if not wanted:
             return

@@ -11,10 +11,11 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import merge
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import parse_event
@@ -29,6 +30,29 @@ could be checked out after a recall."""
 _MONTH = "????-??.jsonl"
 _TAIL_BYTES = 262_144
 """Number of bytes that ``latest`` reads from the end of a month's file: some thousand lines."""
+
+
+class _Event(msgspec.Struct):
+    """The keys of an event that are evaluated here and by an undo."""
+
+    ts: Annotated[str, msgspec.Meta(pattern=r"^\d{4}")]
+    op: str
+    ns: str | None = None
+    chunk_id: str | None = None
+    chunk_ids: list[str] | None = None
+    change: str | None = None
+    undoes: str | None = None
+    namespaces: list[str] | None = None
+    files: list[str] | None = None
+
+
+def _is_sound(event: dict[str, Any]) -> bool:
+    """Return whether the keys of an event have values of their kinds: its line may have been edited by hand."""
+    try:
+        msgspec.convert(event, _Event)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 class EventLog:
@@ -61,7 +85,7 @@ class EventLog:
         lines, name = bytearray(), ""
         for event in events:
             lines += msgspec.json.encode(event) + b"\n"
-            name = max(name, f"{prefix}{event['ts'][:7]}.jsonl")
+            name = max(name, f"{prefix}{format_time(parse_time(event['ts']))[:7]}.jsonl")
         try:
             present = os.listdir(self._folder)  # noqa: PTH208 - names alone, at every write
             name = max([name, *fnmatch.filter(present, f"{prefix}{_MONTH}")])
@@ -148,6 +172,8 @@ class EventLog:
                             continue
                         if namespace is not None and event.get("ns") != namespace:
                             continue
+                        if not _is_sound(event):  # last of all that is cheap: it takes as long as the parsing
+                            continue
                         if chunk_id is not None and not _mentions(event, chunk_id):
                             continue
                         yield event
@@ -160,7 +186,9 @@ class EventLog:
         """Replace the lines of a namespace for which ``rewrite`` returns an event; return how many were replaced."""
 
         def replaced(_: bytes, event: dict[str, Any] | None) -> bytes | None:
-            made = rewrite(event) if event is not None and event.get("ns") == namespace else None
+            if event is None or event.get("ns") != namespace or not _is_sound(event):
+                return None
+            made = rewrite(event)
             return None if made is None else msgspec.json.encode(made) + b"\n"
 
         return self._replace_lines(replaced, dry_run=dry_run)
@@ -175,7 +203,8 @@ class EventLog:
         """
 
         def replaced(line: bytes, event: dict[str, Any] | None) -> bytes | None:
-            return rewrite(line) if event is None or event.get("ns") not in namespaces else None
+            is_known = event is not None and _is_sound(event) and event.get("ns") in namespaces
+            return None if is_known else rewrite(line)
 
         return self._replace_lines(replaced, dry_run=dry_run)
 
@@ -212,6 +241,7 @@ class EventLog:
                 event = parse_event(line)
                 if (
                     event is not None
+                    and _is_sound(event)
                     and event.get("op") in operations
                     and event.get("ns", namespace) == namespace
                 ):

@@ -185,9 +185,13 @@ class _Stage:
         return count
 
     def named_left_out(self) -> list[str]:
-        """Return the names that the backup omits; a chunk behind a linked file or folder is not omitted."""
-        included = {name for one in self.staged if _chunk_of(one) for name in (one, one.rpartition("/")[0])}
-        return sorted(self.left_out - included)
+        """Return the names that the backup omits; a chunk behind a linked file or folder is not omitted.
+
+        A linked ``archive`` is: more than chunks is in it.
+        """
+        chunks = [one for one in self.staged if _chunk_of(one) is not None]
+        months = {one.rpartition("/")[0] for one in chunks if one.startswith("memory/chunks/")}
+        return sorted(self.left_out.difference(chunks, months, ["memory/chunks"]))
 
     # --- single files ----------------------------------------------------------------------------------
 

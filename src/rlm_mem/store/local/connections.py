@@ -245,7 +245,7 @@ class Connections:
                     self._index.complete()
             return self.get()
         connection, after = self._open(), self._file()
-        if before not in (None, after):  # replaced meanwhile: which of the files was opened cannot be told
+        if before not in (None, after):  # replaced meanwhile: it is unknown which of the files was opened
             connection.close()
             return self._connect()
         with self._renewing:

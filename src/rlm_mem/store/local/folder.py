@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote
 
+from msgspec import structs
+
 from rlm_mem.chunk import Chunk, check_chunk_id, decode_chunk
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.lazy import logger
@@ -76,6 +78,8 @@ class Layout:
         """Active chunks, by month."""
         self.archive = base / "archive"
         """Archived chunks; ``versions/`` below it contains former versions."""
+        self.damaged = self.archive / "damaged"
+        """Files of chunks that a repair replaced by a former version, named ``ID.json.TIME``."""
         self.index = base / "index"
         """Data that can be rebuilt from the files."""
         self.database = self.index / "index.sqlite"
@@ -102,8 +106,10 @@ class Layout:
         return self.archive / "versions" / check_chunk_id(chunk_id)
 
     def absolute(self, relative: str) -> Path:
-        """Return the absolute path of a relative path from the index."""
-        return Path(f"{self._base}/{relative}")
+        """Return the absolute path of a relative path from the index, or of ``../…``, a file of the brain around it."""
+        path = f"{self._base}/{relative}"
+        # Behind a link to the store, `..` would lead to another folder.
+        return Path(os.path.normpath(path) if relative.startswith("../") else path)
 
     def place(self, relative: str) -> str:
         """Return the absolute path as a string: much faster than ``absolute`` when many files are written."""
@@ -140,6 +146,35 @@ class Layout:
                     file.write(content)
             except OSError as error:
                 files.translate(error, str(path))
+
+    def all_files(self) -> Iterator[Path]:
+        """Yield all of the brain but its folders; in the store also what is behind links to folders.
+
+        Raises:
+            StorageError: a folder cannot be read.
+        """
+        seen: set[tuple[int, int]] = set()
+
+        def refuse(error: OSError) -> None:
+            if not isinstance(error, FileNotFoundError):
+                raise files.unreadable(error.filename, error) from error
+
+        for name, below, names in os.walk(self.base.parent, onerror=refuse, followlinks=True):
+            folder = Path(name)
+            try:
+                status = folder.stat()
+            except FileNotFoundError:  # removed after it was listed
+                continue
+            key = status.st_dev, status.st_ino
+            if key in seen:  # a link leads to a folder above it, or two lead to one
+                below.clear()
+                continue
+            seen.add(key)
+            if not folder.is_relative_to(self.base):
+                below[:] = [
+                    one for one in below if folder / one == self.base or not (folder / one).is_symlink()
+                ]
+            yield from (folder / one for one in names)
 
     def folders(self) -> list[str]:
         """Return the relative paths of the existing folders of chunk files."""
@@ -227,7 +262,7 @@ class FileTransaction(WriteTransaction, Protocol):
         """Files written or removed in this transaction, mapped to the path of their new content (None: removed)."""
 
     def appended(self, path: Path) -> bytes:
-        """The bytes appended to a file in this transaction."""
+        """The bytes appended in this transaction to a file that exists already and is not in ``files``."""
 
     def write_file(self, path: Path, data: bytes) -> None:
         """Write a whole file."""
@@ -326,17 +361,20 @@ class LocalBrainFiles:
         transaction = self._present()
         return path if transaction is None else transaction.files.get(path, path)
 
+    def _appended(self, path: Path) -> bytes:
+        """Return the bytes that an open transaction will append to a file."""
+        transaction = self._present()
+        return b"" if transaction is None else transaction.appended(path)
+
     # --- reading ---------------------------------------------------------------------------------------
 
     def read(self, name: str) -> bytes | None:
         path = self.path(name)
-        transaction = self._present()
-        added = b"" if transaction is None else transaction.appended(path)
         place = self._current_path(path)
         try:
-            return (b"" if place is None else place.read_bytes()) + added if place or added else None
+            return None if place is None else place.read_bytes() + self._appended(path)
         except (FileNotFoundError, NotADirectoryError):
-            return added or None
+            return None
         except OSError as error:
             raise files.unreadable(path, error) from error
 
@@ -361,10 +399,8 @@ class LocalBrainFiles:
             raise files.unreadable(path, error) from error
 
     def exists(self, name: str) -> bool:
-        path = self.path(name)
-        transaction = self._present()
-        place = self._current_path(path)
-        return (place is not None and place.exists()) or bool(transaction and transaction.appended(path))
+        place = self._current_path(self.path(name))
+        return place is not None and place.exists()
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
         if not folder:
@@ -385,7 +421,7 @@ class LocalBrainFiles:
         """Return the names of all files of the namespace except derived ones; runs, journal and ledger are included."""
         found = [name for folder in _NAMESPACE_FOLDERS for name in self.names(folder, recursive=True)]
         found += [*runs.get(self.namespace, ()), *(one for one in (JOURNAL, LEDGER) if self.exists(one))]
-        return found
+        return sorted(found)
 
     def namespaces(self) -> list[str]:
         brain = self._base.parent
@@ -411,8 +447,10 @@ class LocalBrainFiles:
         return found
 
     def signature(self, name: str) -> Signature | None:
-        place = self._current_path(self.path(name))
-        return None if place is None else files.signature(place)
+        path = self.path(name)
+        place, added = self._current_path(path), self._appended(path)
+        found = None if place is None else files.signature(place)
+        return structs.replace(found, size=found.size + len(added)) if found is not None and added else found
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
         names = self.names(folder, recursive=recursive)

@@ -98,6 +98,7 @@ def _findings(store: ChunkStore, index: LocalIndex, progress: Progress | None) -
     of_chunks = read_files(str(layout.base), chain(_listed(layout), _version_files(versions)), "", count=total,
                            processes=store.config.store.processes)  # fmt: skip
     yield from _unnamed(layout)
+    yield from _overlooked(layout)
     damaged_versions: list[Finding] = []
     unknown: dict[str, str] = {}
     replacements = Replacements()
@@ -153,6 +154,21 @@ def _unnamed(layout: Layout) -> Iterator[Finding]:
             if not name.isascii() and not files.is_unicode(folder / name):
                 shown = layout.relative(folder / files.shown_name(name))
                 yield Finding("unreadable-file", f"{shown}: the name is not Unicode text: rename it", shown)
+
+
+def _overlooked(layout: Layout) -> Iterator[Finding]:
+    """Report files that nothing reads, though they look like those of chunks: in other folders, or ``.JSON``."""
+    names = (
+        *files.names_below(layout.chunks, "chunks/"),
+        *files.names_below(layout.archive, "archive/", recursive=False),
+    )
+    for name in sorted(names):
+        folder, _, last = name.rpartition("/")
+        is_read = last.endswith(".json") and folder != "chunks" and folder.count("/") < 2
+        if last.lower().endswith(".json") and not is_read:
+            yield Finding(
+                "misnamed-file", f"{name}: chunks are read from chunks/YYYY-MM/ID.json", name, last[:-5]
+            )
 
 
 def _version_files(folder: Path) -> Iterator[str]:
@@ -346,9 +362,15 @@ def _rename(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
     layout = index.layout
     path = layout.absolute(finding.file or "")
     chunk = decode_chunk(files.read_signed(path)[0])
-    target = path.with_name(f"{chunk.id}.json")
+    folder, status = (finding.file or "").rpartition("/")[0], status_at(finding.file or "")
+    in_place = folder in layout.folders()
+    target = (
+        path.with_name(f"{chunk.id}.json") if in_place else layout.absolute(layout.path_of(chunk, status))
+    )
     row = find_row(index.connection, chunk.id)
-    if target.exists() or (row is not None and layout.absolute(row.path).exists()):
+    if (target.exists() and not target.samefile(path)) or (
+        row is not None and layout.absolute(row.path).exists()
+    ):
         return False
     files.publish(path, target)
     store.sync(full=True)
@@ -362,7 +384,7 @@ def _restore_version(store: ChunkStore, index: LocalIndex, finding: Finding) -> 
     path = layout.absolute(finding.file or "")
     if not versions or not path.exists():
         return False
-    kept = layout.archive / "damaged" / f"{path.name}.{store.clock():%Y%m%dT%H%M%S%f}"
+    kept = layout.damaged / f"{path.name}.{store.clock():%Y%m%dT%H%M%S%f}"
     files.make_folder(kept.parent)
     chunk = versions[-1].chunk
     chunk.revision += 1

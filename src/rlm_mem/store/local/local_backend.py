@@ -112,18 +112,18 @@ class LocalBackend(LocalIndex, Backend):
             with waiting("rlm_mem.store.lock.wait", backend="local"):
                 self._begin()
             rows = self._rows.get()
-        except sqlite3.Error as error:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
-            self._mark.end(self.connection)
-            raise self._error_after_rollback(error, known) from error
-        if self._rows.analysis not in ("", self._analysis):
-            rows.connection.execute("ROLLBACK")
-            self._mark.end(rows.connection)
-            raise other_analysis(str(self.layout.database), self._rows.analysis, self._analysis)
-        current = local.Transaction(self.layout, rows, self._log, self.config.store)
+            if self._rows.analysis not in ("", self._analysis):
+                raise other_analysis(str(self.layout.database), self._rows.analysis, self._analysis)
+            current = local.Transaction(self.layout, rows, self._log, self.config.store)
+            reads = self._reads.take()
+        except BaseException as error:  # whatever it is, as too many open files: the lock must not be held on
+            self._roll_back()
+            if isinstance(error, sqlite3.Error):
+                raise self._error_after_rollback(error, known) from error
+            if isinstance(error, OSError):
+                files.translate(error, f"the change of {self.layout.base}")
+            raise
         self._thread.transaction = current
-        reads = self._reads.take()
         try:
             if reads:
                 rows.touch(reads)
@@ -144,6 +144,15 @@ class LocalBackend(LocalIndex, Backend):
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
         log_events(current.events)
+
+    def _roll_back(self) -> None:
+        """Release the write lock, if the calling thread has it outside of a batch."""
+        connection = self._connections.thread.connection
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            self._mark.end(connection)
 
     def _error_after_rollback(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
         """Return the error to raise after a rollback; a damaged index is rebuilt first."""
@@ -288,13 +297,14 @@ class LocalBackend(LocalIndex, Backend):
             self._mark.begin(connection, patience)
             self._rows.get().touch(reads)
             in_turn(connection, "COMMIT", patience)
-        except (sqlite3.Error, StorageError) as error:
+        except BaseException as error:
+            self._reads.put_back(reads)
+            self._roll_back()
+            if not isinstance(error, sqlite3.Error | StorageError):
+                raise
             # Counts are not urgent: they stay buffered until the next attempt
             _logger.debug("access counts not written yet: %s", error)
-            self._reads.put_back(reads)
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        finally:
+        else:
             self._mark.end(connection)
 
     @healed
@@ -490,19 +500,28 @@ class LocalBackend(LocalIndex, Backend):
                 yield folder
 
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
-        """Yield the former versions that do not validate."""
+        """Yield the former versions that do not validate, and the files that a repair replaced."""
         names = dict(self.connection.execute("SELECT ns, name FROM namespaces"))
-        for folder in self._kept_versions():
-            row = find_row(self.connection, folder.name)
+        damaged = sorted(self.layout.damaged.iterdir()) if self.layout.damaged.is_dir() else []
+        versions = (path for folder in self._kept_versions() for path in sorted(folder.glob("*.json")))
+        for path in (*damaged, *versions):
+            was_replaced = path.parent == self.layout.damaged
+            chunk_id = path.name.partition(".")[0] if was_replaced else path.parent.name
+            row = find_row(self.connection, chunk_id)
             owner = "" if row is None else names[row.ns]
-            for path in sorted(folder.glob("*.json")) if not owner or owner in namespaces else []:
-                try:
-                    data = path.read_bytes()
+            if owner and owner not in namespaces:
+                continue
+            try:
+                data = path.read_bytes()
+                if not was_replaced:
                     decode_chunk(data)
-                except InvalidChunk:
-                    yield owner, folder.name, data
-                except OSError as error:
-                    files.translate(error, str(path))
+                    continue
+            except InvalidChunk:
+                pass
+            except OSError as error:
+                files.translate(error, str(path))
+            if is_chunk_id(chunk_id):
+                yield owner, chunk_id, data
 
     def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
         """Yield the ids of chunks whose files were removed, by hand or by git, each with its former versions."""
@@ -536,10 +555,15 @@ class LocalBackend(LocalIndex, Backend):
         remove_abandoned_backups(self.layout.base)
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
-        for path in sorted(self.layout.base.parent.rglob("*")):
-            if path.is_file():
-                name = self.layout.relative(path)
-                yield from ((name, piece) for piece in files.pieces(path))
+        for path in sorted(self.layout.all_files()):
+            try:
+                if path.is_file():
+                    name = self.layout.relative(path)
+                    yield from ((name, piece) for piece in files.pieces(path))
+            except FileNotFoundError:
+                continue  # removed after it was listed
+            except OSError as error:
+                raise files.unreadable(path, error) from error
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:  # noqa: ARG002 - one index
         """Merge the deltas into the postings, and vacuum the SQLite index."""

@@ -12,7 +12,6 @@ from itertools import compress, repeat
 from operator import and_, attrgetter
 from typing import Any, Self
 
-import msgspec
 import numpy as np
 
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
@@ -35,6 +34,8 @@ from rlm_mem.store.core.records import (
     time_range,
 )
 from rlm_mem.store.core.selection import (
+    EXCLUDED,
+    NOTHING,
     CorpusLengths,
     Scorer,
     added,
@@ -48,12 +49,9 @@ from rlm_mem.store.core.selection import (
     walked,
     weighed,
 )
-from rlm_mem.store.local.snapshot import NO_CONVERSATION, LocalTermPostings, View, select_docs, term_list
+from rlm_mem.store.local.queries import json_list
+from rlm_mem.store.local.snapshot import NO_CONVERSATION, LocalTermPostings, View, term_list
 
-_EXCLUDED_SCORE = np.float32(-1e30)
-
-
-_NOTHING = np.zeros(0, np.int64)
 _UNKNOWN_CONVERSATION = -2  # the number of no conversation; differs from NO_CONVERSATION
 #: Maximum number of successive replacements that are followed.
 _MAX_REPLACEMENTS = 5
@@ -111,7 +109,7 @@ class LocalSource:
         if missing:
             rows = self._connection.execute(
                 "SELECT term, text FROM terms WHERE term IN (SELECT value FROM json_each(?))",
-                (select_docs(missing),),
+                (json_list(missing),),
             )
             self._names.update((number, text.removeprefix(AUTHOR_PREFIX)) for number, text in rows)
         return {number: self._names[number] for number in wanted if number in self._names}
@@ -169,11 +167,11 @@ class LocalSource:
         collection = CorpusLengths(view.snapshot.length, view.chunks, view.total_length)
         weighted = scorers(collection, [self._list(int(term)) for term in terms], weights)
         if not weighted or limit < 1:
-            return _NOTHING, np.zeros(0)
+            return NOTHING, np.zeros(0)
         size = view.snapshot.size
         new_scores = _new_scores(view, collection, weighted)
         if admitted is not None:
-            new_scores[~admitted[size:]] = _EXCLUDED_SCORE
+            new_scores[~admitted[size:]] = EXCLUDED
         old, scores = best(
             collection,
             weighted,
@@ -203,7 +201,7 @@ class LocalSource:
         rows = self._connection.execute(
             "SELECT c.doc, c.id, c.content_hash FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
             " WHERE c.ns = ? AND c.status = 0 AND c.superseded_by IS NULL",
-            (select_docs(found), self._ns),
+            (json_list(found), self._ns),
         )
         return [Held(chunk_id, digest, found[doc]) for doc, chunk_id, digest in rows]
 
@@ -279,7 +277,7 @@ class LocalSource:
         order = np.lexsort((-docs, -at, -times))[:limit]
         rows = self._connection.execute(
             "SELECT c.id FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value WHERE c.ns = ? AND c.status = 0",
-            (select_docs(docs[order]), self._ns),
+            (json_list(docs[order].tolist()), self._ns),
         )
         return [chunk_id for (chunk_id,) in rows]
 
@@ -294,14 +292,14 @@ class LocalSource:
         slots = slots[slots >= 0]
         replaced = slots[self._view.take("superseded", slots)]
         if not len(replaced):
-            return _NOTHING
+            return NOTHING
         rows = self._connection.execute(
             "WITH RECURSIVE chain(id, step) AS ("
             " SELECT superseded_by, 1 FROM chunks WHERE doc IN (SELECT value FROM json_each(?))"
             " UNION SELECT c.superseded_by, step + 1 FROM chain JOIN chunks c ON c.id = chain.id"
             " WHERE step < ? AND c.superseded_by IS NOT NULL)"
             " SELECT DISTINCT c.doc FROM chain JOIN chunks c ON c.id = chain.id WHERE c.ns = ? AND c.status = 0",
-            (select_docs(self._docs(replaced)), _MAX_REPLACEMENTS, self._ns),
+            (json_list(self._docs(replaced).tolist()), _MAX_REPLACEMENTS, self._ns),
         ).fetchall()
         return _ints(row[0] for row in rows)
 
@@ -318,7 +316,7 @@ class LocalSource:
             "SELECT c.doc, c.id, ifnull(c.conversation, ?), c.at, c.type, c.confidence, c.valid_from, c.valid_to,"
             " c.superseded_by, ifnull(s.data, ?) FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
             " LEFT JOIN segments s ON s.doc = c.doc WHERE c.ns = ? AND c.status = 0",
-            (NO_CONVERSATION, NO_SEGMENTS, select_docs(docs), self._ns),
+            (NO_CONVERSATION, NO_SEGMENTS, json_list(docs.tolist()), self._ns),
         ).fetchall()
         if not found:
             return ChunkRows((), (), (), (), (), (), (), (), (), ()), decode_many([])
@@ -336,7 +334,7 @@ class LocalSource:
         known = [term for term in dict.fromkeys(terms) if term.isascii() or not has_surrogate(term)]
         rows = self._connection.execute(
             "SELECT text, term FROM terms WHERE text IN (SELECT value FROM json_each(?))",
-            (msgspec.json.encode(known).decode(),),
+            (json_list(known),),
         )
         return dict(rows.fetchall())
 
@@ -432,7 +430,7 @@ class LocalSource:
             if names:
                 query = "SELECT doc FROM chunks WHERE ns = ? AND status = 0"
                 query += f" AND {column} IN (SELECT value FROM json_each(?))"
-                yield self._of_docs(self._found(query, self._ns, msgspec.json.encode(names).decode()))
+                yield self._of_docs(self._found(query, self._ns, json_list(names)))
         if filters.speaker is not None:
             by_speaker = np.zeros(view.snapshot.size + view.delta.size, np.bool_)
             by_speaker[self._speaker_slots(filters.speaker)] = True
@@ -443,7 +441,7 @@ class LocalSource:
         ):
             known = [tag for tag in tags if not has_surrogate(tag)]
             query = "SELECT doc FROM tags WHERE ns = ? AND tag IN (SELECT value FROM json_each(?))"
-            yield self._of_docs(self._found(query, self._ns, msgspec.json.encode(known).decode()))
+            yield self._of_docs(self._found(query, self._ns, json_list(known)))
 
     def _found(self, query: str, *values: str | int) -> Ints:
         """Return the chunks that a query finds; cached, since the view does not change."""
@@ -481,7 +479,7 @@ class LocalSource:
         view = self._view
         ids = union(view.snapshot.author_terms, view.delta.author_terms).astype(np.int64)
         wanted = speaker.strip().casefold()
-        slots = [np.zeros(0, np.int64)]
+        slots = [NOTHING]
         for number, name in self.author_names(ids).items():
             if name.casefold() == wanted:
                 postings = self._list(number)
@@ -516,7 +514,7 @@ def _ints(values: Any) -> Ints:
 def _match(values: Ints, among: Ints) -> tuple[Ints, Ints]:
     """Return, for the `values` that occur in the sorted `among`, their positions in `among` and in `values`."""
     if not len(among) or not len(values):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return NOTHING, NOTHING
     place = np.minimum(np.searchsorted(among, values), len(among) - 1)
     hit = np.flatnonzero(among[place] == values)
     return place[hit], hit
@@ -556,7 +554,7 @@ class _ConversationLayout:
         self.first[plain], self.last[plain] = view.snapshot.range_of(conversation[plain])
         # Chunks of the delta without a conversation keep their slot, so the new ranges begin after the delta.
         self._base = size + view.delta.size
-        stretches: list[Ints] = [np.zeros(0, np.int64)]
+        stretches: list[Ints] = [NOTHING]
         end = self._base
         for number in distinct(conversation[touched]).tolist():
             members = _members(view, number)

@@ -10,7 +10,7 @@ changes after it.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,13 +126,11 @@ _ROW_COLUMNS = (
 
 def find_row(connection: sqlite3.Connection, chunk_id: str, namespace: str | None = None) -> ChunkRow | None:
     """Return the row of a chunk id, active or archived; of one namespace, or of any."""
-    if namespace is None:
-        found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?", (chunk_id,)).fetchone()
-    else:
-        found = connection.execute(
-            f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ? AND {_OF_NAMESPACE}",
-            (chunk_id, namespace),
-        ).fetchone()
+    query, values = f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?", [chunk_id]
+    if namespace is not None:
+        query += f" AND {_OF_NAMESPACE}"
+        values.append(namespace)
+    found = connection.execute(query, values).fetchone()
     return ChunkRow(*found) if found else None
 
 
@@ -142,7 +140,7 @@ def find_rows(
     """Return the rows of these chunk ids in one namespace, active or archived, by id; one statement."""
     found = connection.execute(
         f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id {_SOME} AND {_OF_NAMESPACE}",
-        (_listed(chunk_ids), namespace),
+        (json_list(chunk_ids), namespace),
     )
     return {row[1]: ChunkRow(*row) for row in found}
 
@@ -188,10 +186,11 @@ LAST_CHANGE = (
 )
 """The number of the latest change of a namespace, or of the snapshot that its changes were merged into."""
 _SOME = "IN (SELECT value FROM json_each(?))"
-"""One of a list of values, given as JSON: some builds of SQLite allow no more than 999 values in one statement."""
+"""One of the values of a ``json_list``."""
 
 
-def _listed(values: Collection[object]) -> str:
+def json_list(values: Iterable[object]) -> str:
+    """Encode values for ``IN (SELECT value FROM json_each(?))``: some builds of SQLite allow 999 parameters at most."""
     return msgspec.json.encode(list(values)).decode()
 
 
@@ -228,7 +227,7 @@ class Queries:
         )
 
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:  # noqa: ARG002 - one dictionary
-        found = self._rows(f"SELECT text FROM terms WHERE text {_SOME} LIMIT 1", _listed(terms))
+        found = self._rows(f"SELECT text FROM terms WHERE text {_SOME} LIMIT 1", json_list(terms))
         return found[0][0] if found else None
 
     def next_term(self, namespace: str) -> int:  # noqa: ARG002 - one dictionary
@@ -236,7 +235,7 @@ class Queries:
 
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:  # noqa: ARG002
         query = f"SELECT text FROM terms WHERE text {_SOME} AND term < ?"
-        return {text for (text,) in self._rows(query, _listed(sorted(terms)), number)}
+        return {text for (text,) in self._rows(query, json_list(sorted(terms)), number)}
 
     # --- listings --------------------------------------------------------------------------------------
 
@@ -276,7 +275,7 @@ class Queries:
                     where.append((f"EXISTS (SELECT 1 FROM tags x WHERE {of_tag})", tag))
         if wanted.any_tags and not wanted.archived:
             tagged = f"SELECT doc FROM tags WHERE ns = {_NUMBER} AND tag {_SOME}"
-            where.append((f"chunks.doc IN ({tagged})", namespace, _listed(wanted.any_tags)))
+            where.append((f"chunks.doc IN ({tagged})", namespace, json_list(wanted.any_tags)))
         if wanted.conversation_id is not None:
             where.append((f"conversation = {_CONVERSATION}", namespace, wanted.conversation_id))
         optional = (
@@ -291,7 +290,7 @@ class Queries:
             seconds, text = wanted.held_at
             where.append((_VALID_AT, text, seconds, text))
         named = ("origin", wanted.origins), ("trust", wanted.trusts)
-        where += [(f"{column} {_SOME}", _listed(names)) for column, names in named if names]
+        where += [(f"{column} {_SOME}", json_list(names)) for column, names in named if names]
         if wanted.after is not None:
             where.append((f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)", *wanted.after))
         order = "DESC" if wanted.newest_first else "ASC"
@@ -313,7 +312,7 @@ class Queries:
         rows = self._rows(
             f"SELECT {_SUMMARY} FROM chunks WHERE {_OF_NAMESPACE} AND +status = 0 AND id {_SOME}",
             namespace,
-            _listed(wanted),
+            json_list(wanted),
         )
         found = {item.id: item for item in self._summaries(namespace, rows)}
         return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
@@ -321,7 +320,7 @@ class Queries:
     def _summaries(self, namespace: str, rows: Sequence[Any]) -> list[Summary]:
         tags: dict[int, list[str]] = {}
         query = f"SELECT doc, tag FROM tags WHERE doc {_SOME} ORDER BY tag"
-        for doc, tag in self._rows(query, _listed([row[0] for row in rows])):
+        for doc, tag in self._rows(query, json_list([row[0] for row in rows])):
             tags.setdefault(doc, []).append(tag)
         return [Summary(*(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace)) for row in rows]
 
@@ -333,7 +332,7 @@ class Queries:
         rows = self._rows(
             f"SELECT doc, id, status, revision, {_MODIFIED}, content_hash FROM chunks"
             f" WHERE {_OF_NAMESPACE} AND doc > ?{some} ORDER BY doc LIMIT ?",
-            *(namespace, after, *(() if ids is None else (_listed(ids),)), limit),
+            *(namespace, after, *(() if ids is None else (json_list(ids),)), limit),
         )
         return [ChunkState(*row) for row in rows]
 
@@ -383,7 +382,7 @@ class Queries:
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
         query = f"SELECT norm_hash FROM chunks WHERE norm_hash {_SOME} AND {_OF_NAMESPACE} AND {_KEPT}"
         begin = {digest[:NORMALISED]: digest for digest in digests}
-        return {begin[digest] for (digest,) in self._rows(query, _listed(begin), namespace)}
+        return {begin[digest] for (digest,) in self._rows(query, json_list(begin), namespace)}
 
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
         rows = self._rows(
@@ -403,7 +402,7 @@ class Queries:
         return self._rows(
             f"SELECT tag, chunks FROM tag_totals WHERE ns = {_NUMBER} AND chunks > 0{some}"
             " ORDER BY chunks DESC, tag LIMIT ?",
-            *(namespace, *(() if among is None else (_listed(among),)), -1 if limit is None else limit),
+            *(namespace, *(() if among is None else (json_list(among),)), -1 if limit is None else limit),
         )
 
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:

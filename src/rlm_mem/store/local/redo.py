@@ -181,10 +181,14 @@ def _names(record: RedoRecord) -> list[str]:
 
 
 def _is_inside(layout: Layout, name: str) -> bool:
-    """Return whether a name in a record is inside the brain folder: a brain may come from an untrusted source."""
+    """Return whether a name in a record is inside the brain folder: a brain may come from an untrusted source.
+
+    Links count as what they lead to, except that the folder of the store may itself be one.
+    """
     if PurePosixPath(name).is_absolute() or Path(name).is_absolute():
         return False
-    return Path(os.path.normpath(layout.absolute(name))).is_relative_to(layout.base.parent)
+    real = Path(os.path.realpath(layout.absolute(name)))
+    return any(real.is_relative_to(os.path.realpath(one)) for one in (layout.base.parent, layout.base))
 
 
 def _apply(layout: Layout, naming: Naming) -> None:

@@ -39,7 +39,7 @@ def restore_folder(
 
     Args:
         backup: a file that ``back_up_folder`` wrote, in this or an earlier version.
-        brain: a folder that does not exist, or is empty.
+        brain: a folder that does not exist, or is empty; or a link to a folder, which is restored where it is.
         replace: restore even if the folder is not empty; its content is kept as ``NAME.before-restore-TIME``.
         progress: called with (files unpacked, files in all), then (chunks read, chunks in all).
 
@@ -48,7 +48,7 @@ def restore_folder(
         CorruptStore: the backup is damaged. StorageError: ``brain`` cannot be written. In both cases nothing was
             changed.
     """
-    brain = brain.absolute()
+    brain = brain.resolve() if brain.is_symlink() and brain.is_dir() else brain.absolute()
     if not backup.exists():
         raise InputError(f"there is no file {backup}")
     if _is_occupied(brain) and not replace:

@@ -9,7 +9,6 @@ from itertools import chain, count
 from operator import attrgetter
 from typing import Any, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from rlm_mem.chunk import Chunk
@@ -25,6 +24,7 @@ from rlm_mem.store.core.records import (
     index_key,
 )
 from rlm_mem.store.local.connections import Connections
+from rlm_mem.store.local.queries import json_list
 from rlm_mem.store.local.schema import NORMALISED
 
 _MAX_CACHED = 500_000
@@ -263,9 +263,7 @@ class _Numbers(dict[_Key, int]):
 
     def _look_up(self, keys: Sequence[_Key]) -> None:
         if keys:  # sorted, they are found in half the time
-            self.update(
-                self._connection.execute(self._find_many, (msgspec.json.encode(sorted(keys)).decode(),))
-            )
+            self.update(self._connection.execute(self._find_many, (json_list(sorted(keys)),)))
 
     def __missing__(self, key: _Key) -> int:
         values = key if isinstance(key, tuple) else (key,)

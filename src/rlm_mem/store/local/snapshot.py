@@ -18,7 +18,7 @@ import os
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -30,8 +30,9 @@ from rlm_mem.chunk import parse_time
 from rlm_mem.store.core.arrays import Array, Bools, Floats, Frequencies, Ints, Slots, Words
 from rlm_mem.store.core.files import sync_folder
 from rlm_mem.store.core.records import NO_SEGMENTS, decode_many, document_terms
-from rlm_mem.store.core.selection import contained, distinct, held_in, places, union
+from rlm_mem.store.core.selection import NOTHING, contained, distinct, held_in, places, union
 from rlm_mem.store.local.connections import DamagedSnapshot
+from rlm_mem.store.local.queries import json_list
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -397,7 +398,7 @@ def load_rows(connection: sqlite3.Connection, ns: int, docs: Ints | None = None)
         # Read all numbers first, so that no cursor stays open: an open read cursor blocks commits of writers.
         docs = np.sort(np.fromiter((row[0] for row in connection.execute(_ALL, (ns,))), np.int64))
     for first in range(0, len(docs), _BATCH):
-        rows = connection.execute(_SOME, (select_docs(docs[first : first + _BATCH]), ns)).fetchall()
+        rows = connection.execute(_SOME, (json_list(docs[first : first + _BATCH].tolist()), ns)).fetchall()
         yield postings_of(rows)
 
 
@@ -437,11 +438,6 @@ def _times(texts: Sequence[str | None], missing: float) -> Floats:
         if text is not None:
             found[place] = parse_time(text).timestamp()
     return found
-
-
-def select_docs(docs: Iterable[int] | Ints) -> str:
-    """Encode docs as the JSON array for `IN (SELECT value FROM json_each(?))`: any number of them in one parameter."""
-    return msgspec.json.encode(docs.tolist() if isinstance(docs, np.ndarray) else list(docs)).decode()
 
 
 class View:
@@ -523,9 +519,6 @@ def _count_in(values: Ints, among: Ints) -> Ints:
     return np.searchsorted(values, among, side="right") - np.searchsorted(values, among, side="left")
 
 
-_NO_PLACES = np.zeros(0, np.int64)
-
-
 class LocalTermPostings(Struct, frozen=True):
     """Postings of one term: its list in the snapshot (sorted ordinals) and in the delta (positions of chunks)."""
 
@@ -560,10 +553,10 @@ def term_list(view: View, term: int) -> LocalTermPostings:
     index = snap.term_index(term)
     start, end = (int(snap.offsets[index]), int(snap.offsets[index + 1])) if index >= 0 else (0, 0)
     ordinal = snap.ordinal[start:end]
-    new = np.flatnonzero(delta.term == np.uint32(term)) if term >= 0 and delta.size else _NO_PLACES
+    new = np.flatnonzero(delta.term == np.uint32(term)) if term >= 0 and delta.size else NOTHING
     new_frequency = delta.frequency[new]
     highest = int(snap.max_frequency[index]) if index >= 0 else 0
-    lost = places(ordinal, view.masked_ordinals)[1] if len(view.masked_ordinals) else _NO_PLACES
+    lost = places(ordinal, view.masked_ordinals)[1] if len(view.masked_ordinals) else NOTHING
     if len(new):
         highest = max(highest, int(new_frequency.max()))
     return LocalTermPostings(

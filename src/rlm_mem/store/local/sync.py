@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import structs
 
 from rlm_mem.chunk import is_chunk_id
@@ -25,7 +25,7 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.records import ChunkRow, Reads, SyncReport, decode_many
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.folder import Layout, read_chunk_file, status_at
-from rlm_mem.store.local.queries import find_row, row_at_path
+from rlm_mem.store.local.queries import find_row, json_list, row_at_path
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import SUMS, in_pages
 
@@ -63,7 +63,7 @@ def sync_folders(
         _clean_up_unfinished(connection, layout)
     # Before the files are listed: a change after that has a later time, or a time that is racy
     now = time.time_ns()
-    seen_at = {path: _mtime(layout, path) for path in folders}
+    seen_at = {path: files.signature(layout.place(path)) for path in folders}
     missing: list[ChunkRow] = []
     todo = []
     for path in paths:
@@ -98,12 +98,12 @@ def sync_folders(
         if current is not None and current.path == row.path:  # not moved to another path meanwhile
             rows.drop(current)
             report.removed.append(row.path)
-    for path, mtime in seen_at.items():
-        if mtime is None:
+    for path, seen in seen_at.items():
+        if seen is None:
             connection.execute("DELETE FROM folders WHERE path = ?", (path,))
         else:
-            connection.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (path, mtime, now))
-            report.folder_times[path] = mtime
+            connection.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (path, seen.mtime_ns, now))
+            report.folder_times[path] = seen.mtime_ns
     return report
 
 
@@ -117,13 +117,6 @@ def _read(layout: Layout, paths: list[str], config: Config) -> Iterator[ChunkFil
     if len(paths) > 1:
         paths = by_creation_time(base, paths, processes=processes)
     yield from read_files(base, paths, config.search.language, count=len(paths), processes=processes)
-
-
-def _mtime(layout: Layout, path: str) -> int | None:
-    try:
-        return layout.absolute(path).stat().st_mtime_ns
-    except FileNotFoundError:
-        return None
 
 
 def _scan(layout: Layout, folder: str) -> Iterator[tuple[str, files.Signature]]:
@@ -224,7 +217,10 @@ def _clean_up_unfinished(connection: sqlite3.Connection, layout: Layout) -> None
             if row is not None and not layout.absolute(row.path).exists():
                 files.publish(leftover, layout.absolute(row.path))
                 continue
-        files.remove(leftover)
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            files.remove(leftover)
 
 
 # --- filling an emptied index ----------------------------------------------------------------------------
@@ -306,7 +302,7 @@ def drop_unused_terms(connection: sqlite3.Connection) -> None:
     last = connection.execute("SELECT max(term) FROM terms").fetchone()[0]
     connection.execute(
         "DELETE FROM terms WHERE term NOT IN (SELECT value FROM json_each(?))",
-        (msgspec.json.encode(used).decode(),),
+        (json_list(used),),
     )
     mark = os.urandom(8).hex()
     if last is not None:

@@ -18,7 +18,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct, structs
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk, new_change_id
@@ -33,7 +32,7 @@ from rlm_mem.store.local import redo
 from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
-from rlm_mem.store.local.queries import find_row
+from rlm_mem.store.local.queries import find_row, json_list
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import sqlite_error
 
@@ -163,7 +162,7 @@ class Transaction:
             chunk_id
             for (chunk_id,) in self.connection.execute(
                 "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
-                (msgspec.json.encode(ids).decode(),),
+                (json_list(ids),),
             )
         )
         conversations = {
@@ -172,10 +171,7 @@ class Transaction:
         known = self.connection.execute(
             "SELECT c.id FROM namespaces n CROSS JOIN json_each(?) j CROSS JOIN conversations c"
             " WHERE n.name IN (SELECT value FROM json_each(?)) AND c.ns = n.ns AND c.id = j.value",
-            (
-                msgspec.json.encode(conversations).decode(),
-                msgspec.json.encode({chunk.namespace for chunk in chunks}).decode(),
-            ),
+            (json_list(conversations), json_list({chunk.namespace for chunk in chunks})),
         )
         return conversations.difference(conversation for (conversation,) in known)
 
@@ -225,7 +221,11 @@ class Transaction:
         self.erase_versions(row.id)
 
     def erase_versions(self, chunk_id: str) -> None:
-        """Delete the former versions of a chunk permanently."""
+        """Delete the former versions of a chunk permanently, and its files that a repair replaced."""
+        for damaged in (
+            self._layout.damaged.glob(f"{chunk_id}.json.*") if self._layout.damaged.is_dir() else ()
+        ):
+            self._drop_file(damaged, "damaged")  # a name that is not put back in place of the chunk's file
         versions = self._layout.versions(chunk_id)
         if versions.is_dir():
             for version in versions.iterdir():
@@ -239,10 +239,12 @@ class Transaction:
         else:
             self._moves.append((path, version))
 
-    def _drop_file(self, path: Path) -> None:
+    def _drop_file(self, path: Path, name: str = "") -> None:
         # Moved aside before the commit and unlinked after it, so that a crash in between differs from a finished
         # delete.
-        self._moves.append((path, self._layout.unfinished / f"{path.name}.{os.urandom(4).hex()}.gone"))
+        self._moves.append(
+            (path, self._layout.unfinished / f"{name or path.name}.{os.urandom(4).hex()}.gone")
+        )
         self._deleted.append(self._moves[-1][1])
 
     # --- brain files -----------------------------------------------------------------------------------
@@ -265,10 +267,10 @@ class Transaction:
         self.files[path] = None
 
     def append_file(self, path: Path, data: bytes) -> None:
-        if path not in self.files:
+        if path not in self.files and path.exists():
             self._appended[path] = self.appended(path) + data
             return
-        temp = self.files[path]
+        temp = self.files.get(path)
         self.write_file(path, (temp.read_bytes() if temp is not None else b"") + data)
 
     def _forget_file(self, path: Path) -> None:
@@ -414,14 +416,7 @@ class Transaction:
 
     def _append(self, item: redo.Appending) -> None:
         path = self._layout.absolute(item.target)
-
-        def undo() -> None:
-            if item.size:
-                os.truncate(path, item.size)
-            else:
-                files.remove(path)
-
-        self._undo.append(undo)
+        self._undo.append(partial(os.truncate, path, item.size))
         files.append_at(path, item.data, item.size)
 
     def _publish(self, item: _Publish) -> None:
@@ -484,7 +479,7 @@ class Transaction:
     def _trim_versions(self, folder: Path) -> None:
         try:
             kept = sorted(
-                folder.glob("*.json"), key=lambda path: int(path.stem) if path.stem.isdigit() else 0
+                folder.glob("*.json"), key=lambda path: int(path.stem) if path.stem.isdecimal() else 0
             )
             for path in kept[: max(0, len(kept) - self._keep_versions)]:
                 files.remove(path)

@@ -1,16 +1,23 @@
-"""Frees unused space of an index, safely beside other processes; only derived data is changed."""
+"""Frees unused space of an index, safely beside other processes; only derived and unfinished files are changed."""
 
 from __future__ import annotations
 
+import contextlib
+import re
+import time
 from pathlib import Path
 
-from rlm_mem.errors import StoreReadOnly
+from rlm_mem.errors import StorageError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import Vacuumed
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import read_state
+
+_UNFINISHED = re.compile(r"\..+\.\d+\.[0-9a-f]+\.tmp")
+"""An unfinished file beside its place (``files.write_atomic``)."""
+_MIN_AGE_NS = 60 * 10**9  # after which its process counts as killed
 
 
 def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vacuumed:
@@ -54,7 +61,7 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
 
 
 def _remove_unused(index: LocalIndex) -> None:
-    """Remove snapshots that are not current (of deleted namespaces or killed processes), and damaged indexes."""
+    """Remove snapshots that are not current, damaged indexes, and unfinished files of killed processes."""
     import shutil  # loads the libraries of archives, which opening does not need
 
     from rlm_mem.store.local.postings import folder_lock
@@ -72,6 +79,12 @@ def _remove_unused(index: LocalIndex) -> None:
                     shutil.rmtree(snapshot, ignore_errors=True)
     for damaged in index.layout.index.glob("index.sqlite*.damaged-*"):
         files.remove(damaged)
+    long_ago = time.time_ns() - _MIN_AGE_NS
+    with contextlib.suppress(StorageError):  # a folder that cannot be read, which is no reason not to go on
+        for path in index.layout.all_files():
+            signature = files.signature(path) if _UNFINISHED.fullmatch(path.name) else None
+            if signature is not None and signature.mtime_ns < long_ago:
+                files.remove(path)
 
 
 def _sizes(index: Path) -> dict[str, int]:
