@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from rlm_mem.memory import Memory
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local import connections
 
 
 def steps(store: ChunkStore, action: Callable[[], object]) -> int:
@@ -39,7 +41,15 @@ def grow(memory: Memory, first: int, last: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def costs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, int]]:
+def _no_look() -> Iterator[None]:
+    """No operation looks in passing for what others did to the files, as each first one in a second does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "_LOOK_SECONDS", math.inf)
+        yield
+
+
+@pytest.fixture(scope="module")
+def costs(tmp_path_factory: pytest.TempPathFactory, _no_look: None) -> dict[str, tuple[int, int]]:
     """Steps of each operation at 400 and at 4,000 chunks."""
     found: dict[str, list[int]] = {}
     with Memory.open(tmp_path_factory.mktemp("scaling") / "brain") as memory:
