@@ -50,11 +50,11 @@ def _no_look() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def costs(tmp_path_factory: pytest.TempPathFactory, _no_look: None) -> dict[str, tuple[int, int]]:
-    """Steps of each operation at 400 and at 4,000 chunks."""
+    """Steps of each operation at 200 and at 2,000 chunks."""
     found: dict[str, list[int]] = {}
     with Memory.open(tmp_path_factory.mktemp("scaling") / "brain") as memory:
         store = memory.store
-        for size, previous in ((400, 0), (4000, 400)):
+        for size, previous in ((200, 0), (2000, 200)):
             grow(memory, previous, size)
             memory.search("subject")  # reads what the batch wrote, so that no operation below does it
             ids = store.list_chunks(conversation_id="conv-3")
@@ -64,7 +64,7 @@ def costs(tmp_path_factory: pytest.TempPathFactory, _no_look: None) -> dict[str,
                 ),
                 "get": lambda ids=ids: store.get_chunk(ids[0]),  # type: ignore[misc]
                 "update": lambda ids=ids, size=size: store.update_chunk(ids[0], content=f"changed {size}"),  # type: ignore[misc]
-                "link": lambda ids=ids, size=size: store.add_link(ids[0], ids[1], "supports", size / 8000),  # type: ignore[misc]
+                "link": lambda ids=ids, size=size: store.add_link(ids[0], ids[1], "supports", size / 4000),  # type: ignore[misc]
                 "summaries": lambda ids=ids: store.summaries(ids),  # type: ignore[misc]
                 "neighbours": lambda ids=ids: store.neighbours(ids[1], 3, 3),  # type: ignore[misc]
                 "latest by tag": lambda: store.latest(10, tag="all"),
@@ -88,7 +88,7 @@ def costs(tmp_path_factory: pytest.TempPathFactory, _no_look: None) -> dict[str,
 )  # fmt: skip
 def test_the_cost_does_not_grow_with_the_store(costs: dict[str, tuple[int, int]], name: str) -> None:
     small, large = costs[name]
-    assert large <= small * 1.5 + 20, f"{name}: {small} steps at 400 chunks, {large} at 4,000"
+    assert large <= small * 1.5 + 20, f"{name}: {small} steps at 200 chunks, {large} at 2,000"
 
 
 def test_opening_looks_at_folders_not_at_files(tmp_path: Path) -> None:
