@@ -28,7 +28,6 @@ version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["_*"]
 language = "en"
-smartquotes_action = "q"  # `--` begins an option
 
 # Markdown as on the forge: anchors of headings by the same rule, so that one link serves both.
 myst_heading_anchors = 4

@@ -255,7 +255,8 @@ def shown(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value).replace("|", "\\|").replace("\n", " ")
+        text = str(value).replace("|", "\\|").replace("\n", " ")
+        return f"`{text}`" if " --" in text else text  # else the site makes a dash of the hyphens
     if isinstance(value, int) or value >= 1000:
         return f"{value:,.0f}"
     return f"{value:z.1f}" if abs(value) >= 10 else f"{value:z.2f}"  # z: no minus before a zero
