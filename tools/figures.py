@@ -77,10 +77,25 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
             "rebuild, CPU of the writer s", "check s", "findings", "checkpoint s", "index MB",
         ),
     },
+    "diary": {
+        "What is replaced, or waits for review": (
+            "corpus", "entries", "changes stated in the text", "of these applied",
+            "applied, or the outdated memory named to the agent", "wrong replacements", "precision",
+            "other changes in review", "stated changes in review", "cases in review",
+        ),
+        "What questions get": (
+            "corpus", "outdated first hits", "with the later note", "outdated without a later note",
+            "first hit gives the valid value", "outdated answers", "new value given", "look-alike questions",
+            "look-alike is the first hit", "answered with the look-alike", "answered with both",
+        ),
+    },
 }  # fmt: skip
 
 #: Columns that say what a row is about.
-_KEYS = ("chunks", "store")
+_KEYS = ("chunks", "store", "corpus")
+
+#: Results of which the page has only the last rows.
+_LAST_ROWS = {"host_trial": 10}
 
 #: Plots above the tables of a result, by the names of their files.
 PICTURES: dict[str, dict[str, str]] = {
@@ -155,6 +170,7 @@ def filled(page: str, results: dict[str, Result]) -> str:
 
 def rendered(result: Result) -> str:
     """One result as tables, its facts, and where it was measured."""
+    result = {**result, "rows": result["rows"][-_LAST_ROWS.get(result["name"], 0) :]}
     blocks = [_table(rows, columns, title) for title, columns, rows in tables(result)]
     machine = result["machine"]
     place = f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}"
@@ -239,7 +255,8 @@ def shown(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value).replace("|", "\\|").replace("\n", " ")
+        text = str(value).replace("|", "\\|").replace("\n", " ")
+        return f"`{text}`" if " --" in text else text  # else the site makes a dash of the hyphens
     if isinstance(value, int) or value >= 1000:
         return f"{value:,.0f}"
     return f"{value:z.1f}" if abs(value) >= 10 else f"{value:z.2f}"  # z: no minus before a zero

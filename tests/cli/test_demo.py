@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.cli import demo as module
 from rlm_mem.receipts import verify
 
 from .conftest import Run, ran
@@ -103,6 +104,8 @@ def test_a_note_that_was_replaced_says_by_what(run: Run, demo: Demo, place: Path
 def test_the_demo_leaves_nothing_behind(
     run: Run, brain: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    rows = module._rows
+    monkeypatch.setattr(module, "_rows", lambda name: rows(name)[:2])
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))

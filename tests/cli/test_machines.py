@@ -98,7 +98,11 @@ def test_a_copy_onto_itself_is_refused_in_one_sentence(run: Run, brain: Path, no
     assert refused.code == 2 and "the same" in refused.err and "Traceback" not in refused.err
 
 
-def test_a_namespace_moves_between_databases(run: Run, databases: Databases) -> None:
+@pytest.mark.local_only("a move between databases of its own")
+def test_a_namespace_moves_between_databases(
+    run: Run, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlm_mem.store.postgres.shards._GRACE_SECONDS", 0)
     with databases.lend() as directory, databases.lend() as other:
         run("--brain", directory, "--namespace", "team", "remember", "We meet on Mondays.")
         moved = run("--brain", directory, "shards", "move", "team", "--to", other)

@@ -177,13 +177,31 @@ def test_every_page_is_in_a_table_of_contents_of_the_site() -> None:
     )
 
 
-def test_the_reference_of_the_site_has_every_command_setting_operation_tool_and_name() -> None:
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    """What the pages of the reference get from the package."""
     sys.path.insert(0, str(ROOT / "docs"))
     try:
         from _reference import MADE, filled
     finally:
         sys.path.pop(0)
-    made = {name: filled(f"<!-- made from the package: {name} -->") for name in MADE}
+    return {name: filled(f"<!-- made from the package: {name} -->") for name in MADE}
+
+
+def test_an_option_is_code_on_every_page(made: dict[str, str]) -> None:
+    """Elsewhere the site makes a dash of its two hyphens."""
+    code = re.compile(r"^(`{3,}).*?^\1$|(`+)(?!`).+?(?<!`)\2(?!`)|<!--.*?-->", re.MULTILINE | re.DOTALL)
+    wrong = [
+        f"{name}: {found}"
+        for name, page in ({named(path): text(path) for path in PAGES} | made).items()
+        for found in re.findall(r"(?<!\w)--[a-z][\w-]*", code.sub("", page))
+    ]
+    assert not wrong, listed(wrong)
+
+
+def test_the_reference_of_the_site_has_every_command_setting_operation_tool_and_name(
+    made: dict[str, str],
+) -> None:
     settings = [f"{part}.{name}" for part, values in Config().to_dict().items() for name in values]
     wanted = {
         "commands": [f"### `rlm-mem {command}`" for command in COMMANDS],
@@ -202,16 +220,11 @@ def test_the_reference_of_the_site_has_every_command_setting_operation_tool_and_
         missing += [f"rlm-mem {command} {name}" for name in dashed(found) if f"`{name}`" not in own]
     assert not missing, listed(missing)
     asked = [re.findall(r"made from the package: (\w+) -->", text(path)) for path in PAGES]
-    assert sorted(name for names in asked for name in names) == sorted(MADE)
+    assert sorted(name for names in asked for name in names) == sorted(made)
 
 
-def test_the_reference_says_of_every_setting_what_it_may_be_and_what_it_is_for() -> None:
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        from _reference import settings
-    finally:
-        sys.path.pop(0)
-    rows = [line.split(" | ") for line in settings().splitlines() if line.startswith("| `")]
+def test_the_reference_says_of_every_setting_what_it_may_be_and_what_it_is_for(made: dict[str, str]) -> None:
+    rows = [line.split(" | ") for line in made["settings"].splitlines() if line.startswith("| `")]
     values = {row[0].strip("| `"): row[2] for row in rows}
     assert [row[0] for row in rows if not row[3].strip(" |")] == []
     assert values["store.durability"] == "`full`, `normal`"

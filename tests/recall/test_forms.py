@@ -305,7 +305,7 @@ def slow(prompt):
 with Memory.open(sys.argv[1], llm=slow) as memory:
     memory.remember("Ana drinks tea.")
     from rlm_mem.models.base import Limits
-    print(memory.recall("What?", limits=Limits(seconds=6.0)).stopped_by)
+    print(memory.recall("What?", limits=Limits(seconds=2.0)).stopped_by)
 """
     began = time.monotonic()
     done = subprocess.run(

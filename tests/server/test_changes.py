@@ -198,7 +198,10 @@ def test_a_stop_ends_every_listener(memory: Memory) -> None:
     assert asyncio.run(play()) == []
 
 
-def test_a_store_that_is_briefly_unavailable_is_polled_again(memory: Memory, other: Memory) -> None:
+def test_a_store_that_is_briefly_unavailable_is_polled_again(
+    memory: Memory, other: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_RETRY_SECONDS", 0.01)
     fails = [True]
 
     def ask() -> Memory:

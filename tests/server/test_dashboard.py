@@ -247,9 +247,10 @@ def test_how_memories_are_linked_and_what_was_done_is_said_in_words(site: Site, 
 
 def test_a_memory_with_very_many_links_says_that_some_are_left_out(site: Site, ids: list[str]) -> None:
     hub = ids[0]
-    for number in range(101):
-        [other] = site.memory.remember(f"Valve {number} is shut.").chunk_ids
-        site.memory.link(hub, other, "elaborates", 0.9)
+    with site.memory.batch():
+        for number in range(101):
+            [other] = site.memory.remember(f"Valve {number} is shut.").chunk_ids
+            site.memory.link(hub, other, "elaborates", 0.9)
     page = site.get(f"/memories/{hub}")
     assert "Only the 100 strongest links are shown" in text_of(page)
     assert len(site.memory.links(hub, "elaborates")) == 101

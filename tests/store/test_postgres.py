@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any, cast
+from unittest.mock import Mock
 
 import psycopg
 import pytest
@@ -712,9 +713,12 @@ def test_errors_are_one_sentence_without_the_password(
         f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/nothing": 'database "nothing" does not exist',
         f"postgresql://nobody@127.0.0.1:{port}/nothing": 'role "nobody" does not exist create it (createuser NAME)',
         f"postgresql://asleep@127.0.0.1:{port}/nothing": "is not permitted to log in ALTER ROLE NAME LOGIN",
-        f"postgresql://{USER}:{secret}@127.0.0.1:port/brain": "",
+        f"postgresql://{USER}:{secret}@127.0.0.1:port/brain": 'invalid integer value "port"',
+        f"postgresql://{USER}:{secret}@127.0.0.1:99999/brain": 'invalid port number: "99999"',
         f"postgresql://{USER}:{secret}@127.0.0.1:{port}/brain?colour=red&password={secret}": "not a valid DSN",
     }
+    waits = Mock(side_effect=AssertionError("there is nothing to wait for"))
+    monkeypatch.setattr(pool, "time", Mock(wraps=time, sleep=waits))
     for dsn, said in cases.items():
         with pytest.raises((StorageError, InvalidConfig)) as caught:
             ChunkStore(dsn, config=QUICK)

@@ -27,10 +27,13 @@ from rlm_mem.store.postgres.pool import Pool  # noqa: E402
 from rlm_mem.store.postgres.shards import assign, move_namespace, purge_moved, shards  # noqa: E402
 from tests.waiting import takes, until  # noqa: E402
 
+GRACE_SECONDS = module._GRACE_SECONDS
+
 
 @pytest.fixture
-def places(databases: Databases) -> Iterator[tuple[str, str]]:
-    """The directory, and a second primary."""
+def places(databases: Databases, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
+    """The directory, and a second primary; a move does not wait for those who read at the old place."""
+    monkeypatch.setattr(module, "_GRACE_SECONDS", 0)
     with databases.lend() as directory, databases.lend() as other:
         yield directory, other
 
@@ -89,15 +92,31 @@ def test_two_namespaces_in_two_databases_rank_as_one(places: tuple[str, str]) ->
     assert all(together) and [scores(query) for query in asked] == together
 
 
-def test_programs_that_were_open_before_the_move_follow_it(places: tuple[str, str]) -> None:
+def test_programs_that_were_open_before_the_move_follow_it(
+    places: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They miss nothing meanwhile: the old rows stay for longer than readers look at the old place."""
     directory, other = places
+    monkeypatch.setattr(module, "_GRACE_SECONDS", GRACE_SECONDS)
+    found: list[bool] = []
+    moved = threading.Event()
     with ChunkStore(directory, namespace="a") as writer, ChunkStore(directory, namespace="a") as reader:
         first = writer.create_chunk("Before.").id
-        assert reader.exists(first)
-        move_namespace(directory, "a", other, purge=True)
-        second = writer.create_chunk("After.").id
-        until(lambda: reader.exists(second), "what was written after the move")
-        assert reader.exists(first)
+
+        def read() -> None:
+            while not moved.is_set():
+                found.append(reader.exists(first))
+
+        reading = threading.Thread(target=read)
+        reading.start()
+        try:
+            move_namespace(directory, "a", other, purge=True)
+            second = writer.create_chunk("After.").id
+            until(lambda: reader.exists(second), "what was written after the move")
+        finally:
+            moved.set()
+            reading.join()
+    assert found and all(found)
     assert count(directory, "chunks") == 0 and count(other, "chunks") == 2
 
 

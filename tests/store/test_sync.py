@@ -17,7 +17,7 @@ from rlm_mem.interchange.export import export_store
 from rlm_mem.search import passages, search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check, repair
-from rlm_mem.store.local import local_index
+from rlm_mem.store.local import connections, local_index
 from tests.waiting import until
 
 pytestmark = pytest.mark.local_only("look at files")
@@ -34,6 +34,13 @@ def edit(path: Path, **changes: object) -> None:
     path.write_text(json.dumps(data, indent=2))
 
 
+@pytest.fixture
+def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open store looks for what others did far more often than it promises."""
+    assert connections._LOOK_SECONDS <= 1.0
+    monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.05)
+
+
 def test_a_file_edited_while_closed_is_noticed_at_opening(base: Path) -> None:
     with ChunkStore(base) as store:
         chunk = store.create_chunk("about apples", tags=["fruit"])
@@ -44,6 +51,7 @@ def test_a_file_edited_while_closed_is_noticed_at_opening(base: Path) -> None:
         assert store.summaries([chunk.id])[0].tokens > chunk.tokens
 
 
+@pytest.mark.usefixtures("_quick_looks")
 def test_of_many_files_edited_while_closed_a_full_sync_notices_each_and_looks_of_an_open_store_do_in_turn(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +70,7 @@ def test_of_many_files_edited_while_closed_a_full_sync_notices_each_and_looks_of
         assert [Path(path).stem for path in store.sync(full=True).changed] == [ids[0], ids[-1]]
 
 
+@pytest.mark.usefixtures("_quick_looks")
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_store_that_stays_open_notices_within_a_second_what_others_do_to_its_files(
     base: Path, tmp_path: Path, read_only: bool

@@ -27,7 +27,7 @@ def create(
         option(
             "--in",
             "NAMESPACE",
-            "A namespace in its scope, team/* for all below team, * for all. Required; repeatable.",
+            "A namespace in its scope, team/* for all below team, * for all; repeatable.",
         ),
     ] = [],  # noqa: B006 - Typer makes a new list
     allow: Annotated[

@@ -32,6 +32,9 @@ _PERSONA = ("persona", "personalities", "sliders", "gauges")
 _KEEP_ALIVE = 15.0
 """Seconds without an event after which a stream sends a comment."""
 
+_RETRY_SECONDS = 2.0
+"""Shortest pause after a look that failed: a database that restarts, or a folder that is briefly unavailable."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -147,9 +150,8 @@ class ChangeFeed:
                 except StoreClosed:
                     return
                 except RlmMemError as error:
-                    # A database that restarts, or a folder that is briefly unavailable: poll again later.
                     _log.warning("cannot check for changes: %s", error)
-                    await asyncio.sleep(max(2.0, self._interval))
+                    await asyncio.sleep(max(_RETRY_SECONDS, self._interval))
                     continue
                 if seen is not None:
                     topics = frozenset(name for name in TOPICS if now[name] != seen[name])

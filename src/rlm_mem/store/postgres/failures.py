@@ -30,6 +30,8 @@ PERMANENT = {
     "permission denied for database": "GRANT CONNECT ON DATABASE … TO the user of the DSN",
     "does not support ssl": "use sslmode=prefer, or let the server offer SSL",
     "certificate": "check sslmode and sslrootcert of the DSN",
+    "invalid * value": "correct this option of the DSN",
+    "invalid port number": "correct the port of the DSN",
     "unsupported startup parameter": "leave `options` out of the DSN: the pooler does not pass it on",
 }
 
