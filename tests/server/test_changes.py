@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -218,6 +219,26 @@ def test_a_store_that_is_briefly_unavailable_is_polled_again(memory: Memory, oth
         return change
 
     assert "memories" in asyncio.run(play()).topics
+
+
+def test_the_end_of_a_feed_that_waits_for_its_store_holds_nothing_up(memory: Memory) -> None:
+    begun, answered = threading.Event(), threading.Event()
+
+    def ask() -> Memory:
+        begun.set()
+        answered.wait(5)
+        return memory
+
+    async def play() -> None:
+        feed = ChangeFeed(ask, interval=0.01)
+        first = asyncio.ensure_future(anext(feed.follow(ready=True)))
+        await soon(begun.is_set, "the first look")
+        asyncio.get_running_loop().call_later(0.01, answered.set)
+        await feed.stop()
+        assert answered.is_set(), "the loop went on meanwhile"
+        await asyncio.gather(first, return_exceptions=True)
+
+    asyncio.run(play())
 
 
 def test_an_open_page_is_notified_over_its_stream(place: Path | str) -> None:

@@ -296,7 +296,11 @@ def restore(
 ) -> None:
     """Restore deleted chunks (rlm-mem list --archived lists them), or a whole memory from a backup."""
     first = Path(ids_or_file[0])
-    if len(ids_or_file) == 1 and not is_chunk_id(ids_or_file[0]) and (first.suffix or sources.is_there(ids_or_file[0])):
+    if (
+        len(ids_or_file) == 1
+        and not is_chunk_id(ids_or_file[0])
+        and (first.suffix or sources.is_there(ids_or_file[0]))
+    ):
         backup.restore(call, first, replace=replace)
     else:
         restore_chunks(call, ids_or_file)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, unquote
 
 from starlette.responses import HTMLResponse
 
@@ -270,7 +271,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         hidden=request.memory.store.quarantined_ids(),
         unexplained=UNEXPLAINED,
         asked=state,
-        reviewer=request.text("reviewer", 100) or request.request.cookies.get(REVIEWER, ""),
+        reviewer=request.text("reviewer", 100) or unquote(request.request.cookies.get(REVIEWER, ""))[:100],
         given_reason=request.text("reason", 2_000),
         ticked=request.texts("case") if problem else [],
         problem=problem,
@@ -346,12 +347,8 @@ def _record(request: PageRequest, case_id: str, what: str, **more: Any) -> str:
 def _decided(request: PageRequest, notice: str) -> Response:
     """Back to the queue; the browser keeps the reviewer's name for the next case."""
     response = request.go("/review", notice)
-    signed = "".join(
-        sign
-        for sign in request.text("reviewer", 100).strip()
-        if (sign.isalnum() and sign.isascii()) or sign in " .-_"
-    )
-    response.set_cookie(REVIEWER, signed[:60], max_age=31_536_000, httponly=True, samesite="strict")
+    name = quote(request.text("reviewer", 100).strip())  # a cookie has only some ASCII characters
+    response.set_cookie(REVIEWER, name, max_age=31_536_000, httponly=True, samesite="strict")
     return response
 
 

@@ -45,14 +45,13 @@ def change(request: PageRequest) -> Response:
         return request.go("/tokens", "token-revoked")
     if what != "create":
         raise InputError("the form has no known action")
-    lasts = request.text("expires", 40).strip()
     try:
         made = request.carry_out(
             "createToken",
             name=request.text("name", 200),
             namespaces=request.text("namespaces", 20_000).replace(",", " ").split(),
             permissions=request.texts("permission"),
-            expires=None if lasts == "never" else lasts or "90d",
+            expires=request.text("expires", 40).strip(),
         )
     except (InputError, ConflictError, AccessDenied, Refused) as error:
         return tokens_page(request, problem=problem_of(error).sentence, status=400)

@@ -69,7 +69,8 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/v1"
 _GROUP = "chunks"
-Place = tuple[float, int]
+Place = tuple[float, Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]]
+"""Position in a list of chunks: time, and number in the index."""
 _EARLIER = 3
 """Most earlier memories that the tool for agents names."""
 #: Fields of a chunk's metadata that a change may name.
