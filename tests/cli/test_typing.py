@@ -256,8 +256,16 @@ def test_a_name_that_is_none_is_refused_and_not_taken_for_the_default_namespace(
 
 def test_an_empty_path_is_refused_and_not_taken_for_the_working_folder(run: Run) -> None:
     Path("note.md").write_text("The kettle is red.\n", encoding="utf-8")
-    for command in (["remember", "--folder"], ["remember", "--file"], ["import"]):
+    for command in (
+        *(["remember", "--folder"], ["remember", "--file"], ["import"], ["tier", "skills"]),
+        *(["token", "list", "--tokens"], ["mcp", "--project", "--folder"]),
+    ):
         refused = run(*command, "")
         assert refused.code == 2
         assert "the path is empty" in refused.err
+    note = run("remember", "The kettle is blue.", "--json").json["chunk_ids"][0]
+    for command in (["store", "init"], ["export", "--chunk", note]):
+        refused = run(*command, "")
+        assert refused.code == 2, command
+    assert "<path>" in run("import", "--help").out
     assert run("remember", "--folder", ".").code == 0

@@ -204,7 +204,12 @@ def _problems(problems: list[Any]) -> None:
 def tier_skills(
     call: Call,
     folder: Annotated[
-        Path, argument("FOLDER", "The folder where agents look for skills, such as .claude/skills.")
+        Path,
+        argument(
+            "FOLDER",
+            "The folder where agents look for skills, such as .claude/skills.",
+            parser=options.path,
+        ),
     ],
     mid: Annotated[
         bool, flag("--mid", "Also from the mid tier: successful work that is not stable yet.")

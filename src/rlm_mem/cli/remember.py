@@ -36,7 +36,7 @@ def remember(
     words: Annotated[list[str] | None, argument("[TEXT]", "The text. Default: stdin, also with -.")] = None,
     file: Annotated[
         list[Path] | None,
-        option("--file -f", "PATH", "Remember this file; repeatable.", parser=options.given_path),
+        option("--file -f", "PATH", "Remember this file; repeatable.", parser=options.path),
     ] = None,
     folder: Annotated[
         list[Path] | None,
@@ -44,7 +44,7 @@ def remember(
             "--folder",
             "PATH",
             "Remember the text files below this folder, and sync them.",
-            parser=options.given_path,
+            parser=options.path,
         ),
     ] = None,
     pattern: Annotated[

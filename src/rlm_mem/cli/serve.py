@@ -53,7 +53,12 @@ def mcp(
     ] = False,
     folder: Annotated[
         Path | None,
-        option("--folder", "FOLDER", "With --project: the project's folder. Default: this folder."),
+        option(
+            "--folder",
+            "FOLDER",
+            "With --project: the project's folder. Default: this folder.",
+            parser=options.path,
+        ),
     ] = None,
     http: Annotated[
         bool, flag("--http", "Serve over HTTP on 127.0.0.1 instead of stdin and stdout.")
