@@ -265,7 +265,7 @@ def rows_of(store: ChunkStore, chunks: Any) -> list[Row]:
 # --- new memories ----------------------------------------------------------------------------------------
 
 
-def new_page(request: PageRequest, *, problem: str = "", status: int = 200) -> Response:
+def new_page(request: PageRequest, *, problem: str = "") -> Response:
     """The form for a new memory; with ``replaces``, for what holds now instead of that memory."""
     given = {name: request.text(name, 0) for name in ("text", "tags", "type", "conversation", "occurred_at")}
     old_id = request.text("replaces", 200)
@@ -274,7 +274,7 @@ def new_page(request: PageRequest, *, problem: str = "", status: int = 200) -> R
         given |= {"text": old.content, "tags": ", ".join(old.tags)}
     return request.page(
         "new.html",
-        status=status,
+        status=400 if problem else 200,
         problem=problem,
         given=given,
         old=old,
@@ -296,7 +296,7 @@ def remember(request: PageRequest) -> Response:
             replaces=request.text("replaces", 200),
         )
     except (InputError, NotFoundError, ConflictError, Refused) as error:  # also of the memory to be replaced
-        return new_page(request, problem=problem_of(error).sentence, status=400)
+        return new_page(request, problem=problem_of(error).sentence)
     if made.quarantined and not made.chunks_created:
         return request.go("/review", "known-quarantined")
     if not made.chunks_created and made.duplicates:

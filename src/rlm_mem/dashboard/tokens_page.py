@@ -12,7 +12,7 @@ from rlm_mem.errors import AccessDenied, ConflictError, InputError
 from rlm_mem.operations.problems import Refused, problem_of
 
 
-def tokens_page(request: PageRequest, *, made: Any = None, problem: str = "", status: int = 200) -> Response:
+def tokens_page(request: PageRequest, *, made: Any = None, problem: str = "") -> Response:
     """Tokens whose scope is within that of the reader's token, and a form for a new one.
 
     Args:
@@ -26,7 +26,7 @@ def tokens_page(request: PageRequest, *, made: Any = None, problem: str = "", st
     }
     return request.page(
         "tokens.html",
-        status=status,
+        status=400 if problem else 200,
         tokens=list(reversed(request.carry_out("listTokens").tokens)),
         permissions=[one for one in PERMISSIONS if request.client.access.permits(one)],
         server_read_only=request.state.read_only,
@@ -54,5 +54,5 @@ def change(request: PageRequest) -> Response:
             expires=request.text("expires", 40).strip(),
         )
     except (InputError, ConflictError, AccessDenied, Refused) as error:
-        return tokens_page(request, problem=problem_of(error).sentence, status=400)
+        return tokens_page(request, problem=problem_of(error).sentence)
     return tokens_page(request, made=made)

@@ -225,9 +225,9 @@ def log_file() -> Path:
     return user_data_brain().parent / "hooks.log"
 
 
-def recent_failures(days: int = 7) -> list[str]:
-    """The last lines of the log that are of the last days; empty if it cannot be read."""
-    since = (datetime.now().astimezone() - timedelta(days=days)).timestamp()
+def recent_failures() -> list[str]:
+    """The last lines of the log that are of the last 7 days; empty if it cannot be read."""
+    since = (datetime.now().astimezone() - timedelta(days=7)).timestamp()
     try:
         with log_file().open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
