@@ -503,7 +503,21 @@ def user_data_brain(environ: Mapping[str, str] | None = None) -> Path:
         return Path(env["LOCALAPPDATA"]) / "rlm-mem" / "brain"
     if env.get("XDG_DATA_HOME"):
         return Path(env["XDG_DATA_HOME"]) / "rlm-mem" / "brain"
-    return Path(env.get("HOME") or Path.home()) / ".local" / "share" / "rlm-mem" / "brain"
+    return Path(env.get("HOME") or home_folder()) / ".local" / "share" / "rlm-mem" / "brain"
+
+
+def home_folder() -> Path:
+    """The home folder of the user.
+
+    Raises:
+        InvalidConfig: there is none, as in a container with a user that the system does not list.
+    """
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise InvalidConfig(
+            "this user has no home folder", hint="set HOME, or RLM_MEM_BRAIN for the memory alone"
+        ) from None
 
 
 def _is_brain(folder: Path) -> bool:
