@@ -520,6 +520,18 @@ def home_folder() -> Path:
         ) from None
 
 
+def working_folder() -> Path:
+    """The working folder.
+
+    Raises:
+        InvalidConfig: it was removed meanwhile.
+    """
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise InvalidConfig("the working folder was removed", hint="change to another folder") from None
+
+
 def _is_brain(folder: Path) -> bool:
     """Whether a folder named ``brain`` was created by this program, judged by its content."""
     return (folder / "config.toml").is_file() or any((folder / name).is_dir() for name in _FOLDERS_OF_BRAIN)
@@ -543,7 +555,7 @@ def locate(
     named = path if path is not None else env.get("RLM_MEM_BRAIN") or None
     if named is not None:
         return checked_place(named)
-    return nearest_brain(Path("brain"), cwd or Path.cwd()) or user_data_brain(env)
+    return nearest_brain(Path("brain"), cwd or working_folder()) or user_data_brain(env)
 
 
 def nearest_brain(path: Path, start: Path, top: Path | None = None) -> Path | None:

@@ -38,14 +38,14 @@ class Project(FrozenRecord, frozen=True):
     name: str
 
 
-def project_of(folder: Path, home: Path | None = None) -> Project | None:
+def project_of(folder: Path = Path(), home: Path | None = None) -> Project | None:
     """Return the project that a folder belongs to.
 
     A repository with a remote has the same namespace on every machine and in every clone; work trees share the
     namespace of their repository.
 
     Args:
-        folder: where the session works.
+        folder: where the session works; by default the working folder.
         home: the user's home folder, which is not itself a project; None: that of the current user.
 
     Returns:

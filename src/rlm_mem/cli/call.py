@@ -193,7 +193,7 @@ def other_places(memory: rlm_mem.Memory) -> str:
         counts = dict(memory.store.namespaces())
     except ServerAway as error:
         counts = dict(error.namespaces)
-    current, project = memory.store.namespace, capture.project_of(Path.cwd())
+    current, project = memory.store.namespace, capture.project_of()
     if project is not None and project.namespace != current and counts.get(project.namespace):
         count = amount(counts[project.namespace], "memory")
         return f"the project of this folder has {count}: use --namespace project"

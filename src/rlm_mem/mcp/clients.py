@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlm_mem.config import home_folder
+from rlm_mem.config import home_folder, working_folder
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
 from rlm_mem.mcp.commented_json import is_empty, read_commented, rewritten, without_empty
 from rlm_mem.mcp.hook_clients import Place
@@ -168,7 +168,7 @@ def remove_file(path: Path) -> None:
             path.write_text("{}\n" if path.suffix == ".json" else "", encoding="utf-8")
             return
         path.unlink()
-        if path.parent not in (home_folder(), Path.cwd()) and not any(path.parent.iterdir()):
+        if path.parent not in (home_folder(), working_folder()) and not any(path.parent.iterdir()):
             path.parent.rmdir()
     except OSError as error:
         raise StorageError(f"{path} cannot be deleted: {error.strerror}") from None

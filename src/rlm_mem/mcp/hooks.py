@@ -213,7 +213,7 @@ def _folder(event: Mapping[str, Any]) -> Path:
     if isinstance(roots, list) and roots and isinstance(roots[0], str):
         return Path(roots[0])
     cwd = event.get("cwd")
-    return Path(cwd) if isinstance(cwd, str) and cwd else Path.cwd()
+    return Path(cwd) if isinstance(cwd, str) else Path()
 
 
 def _first(event: Mapping[str, Any], *names: str) -> Any:
