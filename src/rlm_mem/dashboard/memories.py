@@ -266,7 +266,7 @@ def rows_of(store: ChunkStore, chunks: Any) -> list[Row]:
 
 
 def new_page(request: PageRequest, *, problem: str = "") -> Response:
-    """The form for a new memory; with ``replaces``, for what holds now instead of that memory."""
+    """The form for a new memory; with ``replaces``, for what is now valid instead of that memory."""
     given = {name: request.text(name, 0) for name in ("text", "tags", "type", "conversation", "occurred_at")}
     old_id = request.text("replaces", 200)
     old = request.memory.store.get_chunk(old_id, track=False) if old_id else None

@@ -231,7 +231,7 @@ def removal(path: Path, present: str, edit: Callable[[str, Any], Edit], ours: An
 
 
 def remove_content(path: Path, now: datetime) -> None:
-    """Delete a settings file without other content, or empty it if its backup says that it was there before.
+    """Delete a settings file without other content, or empty it if it was empty before, as its backup shows.
 
     Raises:
         StorageError: the file cannot be changed.

@@ -357,7 +357,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
 
 
 def _earlier(context: Context, made: RememberResult, most: int) -> list[EarlierMemory]:
-    """The earlier memories nearest to a new text of one chunk: a calling agent sees what it makes out of date."""
+    """Return the earlier memories nearest to a new text of one chunk, which it may make out of date."""
     if not most or not made.is_one_new_chunk:
         return []
     memory = context.opened.reading.memory

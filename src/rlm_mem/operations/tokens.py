@@ -97,7 +97,7 @@ def _create(context: Context, request: NewToken) -> MadeToken:
             hint="name namespaces within its own",
             needed="admin",
         )
-    # Forms and agents cannot give null, which would omit the field.
+    # A form cannot give null: an empty field is omitted.
     lasts = None if request.expires == "never" else request.expires
     record, token = file.create(
         request.name, reached, wanted, lasts=lasts, rate=request.rate, by=access.actor
