@@ -29,7 +29,7 @@ from rlm_mem.operations.moving import (
     export_file,
     import_file,
 )
-from rlm_mem.operations.operation import EVENT_STREAM
+from rlm_mem.operations.operation import EVENT_STREAM, PREFIX
 from rlm_mem.operations.problems import Refused
 from rlm_mem.operations.shapes import answer_of
 from rlm_mem.operations.tokens import may_see
@@ -154,7 +154,7 @@ async def _ask(exchange: Exchange, operation: RunKind) -> Response:
     schema = given.schema if isinstance(given, RecallRequest) else None
     run = exchange.state.runs.start(exchange.opened, operation, given.question, limits, schema, given.as_of)
     if given.background:
-        return _json(run_out(run), 202, {"Location": f"/api/v1/runs/{run.id}"})
+        return _json(run_out(run), 202, {"Location": f"{PREFIX}/runs/{run.id}"})
     if wants_events(exchange.request):
         return stream(run_events(run, owned=True, max_tokens=given.max_tokens))
     if not await finished(run, exchange.request):

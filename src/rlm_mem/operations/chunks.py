@@ -10,7 +10,7 @@ from rlm_mem.chunk import Chunk, expiry, parse_time
 from rlm_mem.chunk.types import origin_mark, rank
 from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
-from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.operation import PREFIX, Context, Operation, Tool
 from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import (
     ChunkOut,
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.text.secrets import Screened
 
-PREFIX = "/api/v1"
 _GROUP = "chunks"
 Place = tuple[float, Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]]
 """Position in a list of chunks: time, and number in the index."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.operations.runs import RunRegistry
 
+#: The address of the HTTP interface, below which every operation has its path.
+PREFIX = "/api/v1"
 #: Media type of server-sent events.
 EVENT_STREAM = "text/event-stream"
 

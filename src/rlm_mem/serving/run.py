@@ -21,6 +21,7 @@ from rlm_mem.errors import InvalidConfig, StorageError
 from rlm_mem.http.guard import Keys
 from rlm_mem.http.metrics import Metrics
 from rlm_mem.operations.context import OpenMemory, Settings
+from rlm_mem.operations.operation import PREFIX
 from rlm_mem.operations.state import ServerState
 from rlm_mem.serving.app import create_app
 from rlm_mem.serving.handover import Predecessor, start_successor
@@ -175,7 +176,7 @@ def serve_all(
 
 def _announce(address: str, token_source: str, code: str | None, *, api: bool, open_browser: bool) -> None:
     """Print the addresses to stderr, with a link to the dashboard if there is a login code, and open it if wanted."""
-    lines = [f"HTTP at {address}/api/v1, {token_source}"] if api else []
+    lines = [f"HTTP at {address}{PREFIX}, {token_source}"] if api else []
     lines.append(f"MCP at {address}/mcp" if api else f"MCP at {address}/mcp, {token_source}")
     link = f"{address}/login?code={code}"
     if code is not None:
