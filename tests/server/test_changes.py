@@ -9,8 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from starlette.types import Message
 
 from rlm_mem.errors import StorageError
+from rlm_mem.http.streams import stream
 from rlm_mem.memory import Memory
 from rlm_mem.operations import changes
 from rlm_mem.operations.changes import ChangeFeed, ChangeNotice, with_keep_alive
@@ -264,6 +266,26 @@ def test_an_open_page_is_notified_over_its_stream(place: Path | str) -> None:
     assert hello.startswith(b"retry:")
     assert event.startswith(b"event: changed\ndata: ")
     assert b"memories" in event
+
+
+def test_a_head_of_a_stream_has_no_events_and_ends() -> None:
+    sent: list[Message] = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"data: x\n\n"
+            await asyncio.Event().wait()
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(asyncio.wait_for(stream(endless())({"type": "http", "method": "HEAD"}, receive, send), 5))
+    assert (b"content-type", b"text/event-stream; charset=utf-8") in sent[0]["headers"]
+    assert sent[1:] == [{"type": "http.response.body", "body": b"", "more_body": False}]
 
 
 def test_a_stream_without_news_is_kept_alive_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

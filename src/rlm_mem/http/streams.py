@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, Response, StreamingResponse
 
@@ -62,11 +63,20 @@ def event(name: str, data: Any, number: int | None = None) -> bytes:
 
 def stream(events: AsyncIterator[bytes], headers: Mapping[str, str] | None = None) -> StreamingResponse:
     """A response that sends events as they arrive, and comments while there are none, to keep the connection open."""
-    return StreamingResponse(
+    return _EventStream(
         with_keep_alive(events),
         media_type=EVENT_STREAM,
         headers={**(headers or {}), "X-Accel-Buffering": "no"},
     )
+
+
+class _EventStream(StreamingResponse):
+    """An event stream, which ends at once for HEAD: its connection could not be used again before the end."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "HEAD":
+            self.body_iterator = iterate_in_threadpool(())
+        await super().__call__(scope, receive, send)
 
 
 class TemporaryFile(FileResponse):
