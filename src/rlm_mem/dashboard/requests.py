@@ -400,7 +400,7 @@ async def form_of(request: Request) -> tuple[tuple[str, str], ...]:
             data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MAX_FIELDS
         )
     except ValueError:
-        raise refused(413, f"the form has more than {_MAX_FIELDS} fields") from None
+        raise refused(413, f"the form has more than {_MAX_FIELDS:,} fields") from None
     # Browsers send the lines of text fields with CR LF; memories keep their LF.
     return tuple((name, value.replace("\r\n", "\n")) for name, value in fields)
 
