@@ -507,11 +507,7 @@ def user_data_brain(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def home_folder() -> Path:
-    """The home folder of the user.
-
-    Raises:
-        InvalidConfig: there is none, as in a container with a user that the system does not list.
-    """
+    """The home folder of the user; raises InvalidConfig without one, as of a container's user that no list names."""
     try:
         return Path.home()
     except RuntimeError:
@@ -521,11 +517,7 @@ def home_folder() -> Path:
 
 
 def working_folder() -> Path:
-    """The working folder.
-
-    Raises:
-        InvalidConfig: it was removed meanwhile.
-    """
+    """The working folder; raises InvalidConfig if it was removed meanwhile."""
     try:
         return Path.cwd()
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from rlm_mem.access.grants import Permission
 from rlm_mem.errors import NamespaceError
-from rlm_mem.operations.context import Handles, OpenMemory, Settings
+from rlm_mem.operations.context import Handles, OpenMemory
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.types import Request
 
@@ -59,11 +59,6 @@ class Context:
     def handles(self) -> Handles:
         """Handles of open recalls."""
         return self.opened.handles
-
-    @property
-    def settings(self) -> Settings:
-        """Settings of the server."""
-        return self.opened.settings
 
     @property
     def runs(self) -> RunRegistry:
