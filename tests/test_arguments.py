@@ -345,6 +345,10 @@ def test_a_memory_cannot_be_pickled_or_copied(memory: Memory) -> None:
             attempt(AsyncMemory(memory))
 
 
+def test_a_memory_is_shown_by_its_namespace_and_place(memory: Memory) -> None:
+    assert repr(memory) == f"<Memory: namespace default of {memory.store.backend.location}>"
+
+
 def test_nothing_reads_a_memory_that_was_closed(place: Path | str) -> None:
     with Memory.open(place) as memory:
         memory.remember("Ann lives in Oslo.")

@@ -503,7 +503,25 @@ def user_data_brain(environ: Mapping[str, str] | None = None) -> Path:
         return Path(env["LOCALAPPDATA"]) / "rlm-mem" / "brain"
     if env.get("XDG_DATA_HOME"):
         return Path(env["XDG_DATA_HOME"]) / "rlm-mem" / "brain"
-    return Path(env.get("HOME") or Path.home()) / ".local" / "share" / "rlm-mem" / "brain"
+    return Path(env.get("HOME") or home_folder()) / ".local" / "share" / "rlm-mem" / "brain"
+
+
+def home_folder() -> Path:
+    """The home folder of the user; raises InvalidConfig without one, as of a container's user that no list names."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise InvalidConfig(
+            "this user has no home folder", hint="set HOME, or RLM_MEM_BRAIN for the memory alone"
+        ) from None
+
+
+def working_folder() -> Path:
+    """The working folder; raises InvalidConfig if it was removed meanwhile."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise InvalidConfig("the working folder was removed", hint="change to another folder") from None
 
 
 def _is_brain(folder: Path) -> bool:
@@ -529,7 +547,7 @@ def locate(
     named = path if path is not None else env.get("RLM_MEM_BRAIN") or None
     if named is not None:
         return checked_place(named)
-    return nearest_brain(Path("brain"), cwd or Path.cwd()) or user_data_brain(env)
+    return nearest_brain(Path("brain"), cwd or working_folder()) or user_data_brain(env)
 
 
 def nearest_brain(path: Path, start: Path, top: Path | None = None) -> Path | None:

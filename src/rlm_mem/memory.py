@@ -126,6 +126,9 @@ class Memory:
 
     __getstate__ = not_copied
 
+    def __repr__(self) -> str:
+        return f"<Memory: namespace {self.store.namespace} of {self.store.backend.location}>"
+
     def close(self) -> None:
         """Write pending changes and close all files and connections."""
         self.store.close()
@@ -196,12 +199,11 @@ class Memory:
         """
         from rlm_mem.ingest.remember import remember
 
-        finder = None if self.store.config.updates.find == "off" else self._finder()
         made = remember(
             self.store, text, conversation_id=conversation_id, tags=tags, confidence=confidence, chunk_type=chunk_type,
             source=source, occurred_at=occurred_at, metadata=metadata, provenance=provenance, secrets=secrets,
             progress=progress, replaces=replaces, origin=origin, trust=trust, expires=expires, ttl=ttl, again=again,
-            finder=finder,
+            finder=self._finder(),
         )  # fmt: skip
         return self._judged(made)
 
@@ -219,8 +221,7 @@ class Memory:
         """
         from rlm_mem.ingest.filling import remember_many as fill
 
-        finder = None if self.store.config.updates.find == "off" else self._finder()
-        made = fill(self.store, items, batch=batch, finder=finder, progress=progress, refused=refused)
+        made = fill(self.store, items, batch=batch, finder=self._finder(), progress=progress, refused=refused)
         return [self._judged(one) for one in made]
 
     def _judged(self, made: RememberResult) -> RememberResult:
@@ -246,8 +247,10 @@ class Memory:
 
         return sync_folder(self.store, path, progress=progress, **options)
 
-    def _finder(self) -> Finder:
-        """The finder of replaced and contradicted memories, one per thread."""
+    def _finder(self) -> Finder | None:
+        """The finder of replaced and contradicted memories, one per thread; None if ``updates.find`` is off."""
+        if self.config.updates.find == "off":
+            return None
         from rlm_mem.proposals.finding import Finder
 
         found: Finder | None = getattr(self._own, "finder", None)
@@ -546,13 +549,8 @@ class Memory:
         return list(islice(self.continuum.recorded_changes(), most))
 
     def link(
-        self,
-        source_id: str,
-        target_id: str,
-        link_type: str,
-        strength: float = 0.5,
-        reasoning: str | None = None,
-    ) -> bool:
+        self, source_id: str, target_id: str, link_type: str, strength: float = 0.5, reasoning: str | None = None
+    ) -> bool:  # fmt: skip
         """Link two chunks; raises InvalidLink for an unknown type, a bad strength or a missing chunk."""
         return self.store.add_link(source_id, target_id, link_type, strength, reasoning)
 
@@ -591,8 +589,8 @@ class Memory:
     @contextmanager
     def batch(self) -> Iterator[Memory]:
         """Group writes into one transaction, which is applied completely or not at all."""
-        finds = self.config.updates.find != "off" and not self.store.backend.read_only
-        with self._finder().transaction() if finds else self.store.batch():
+        finder = None if self.store.backend.read_only else self._finder()
+        with self.store.batch() if finder is None else finder.transaction():
             yield self
 
     def stats(self) -> Stats:

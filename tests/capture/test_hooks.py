@@ -473,6 +473,57 @@ def test_a_hook_that_fails_never_stops_the_agent(run: Run, memory: Memory, stdin
 
 
 @pytest.mark.local_only("about the command line")
+@pytest.mark.local_only("about what the hooks say")
+def test_a_hook_without_a_place_for_its_memory_or_its_log_never_stops_the_agent(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("RLM_MEM_BRAIN", "mysql://elsewhere")
+    ran = run("hook", "stop", stdin="{}")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert "mysql://elsewhere" in (tmp_path / "rlm-mem" / "hooks.log").read_text(encoding="utf-8")
+    _without_home(monkeypatch)
+    ran = run("hook", "stop", stdin="{}")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+@pytest.mark.local_only("about the command line")
+def test_a_user_without_a_home_folder_is_told_what_to_set(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    _without_home(monkeypatch)
+    for command in ("list", "doctor", "uninstall"):
+        ran = run(command)
+        assert (ran.code, "this user has no home folder" in ran.err) == (2, True), command
+
+
+@pytest.mark.local_only("about the command line")
+def test_a_working_folder_that_was_removed_is_named_and_stops_no_agent(
+    run: Run, brain: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert run("remember", "The kettle is red.").code == 0
+    Path.cwd().rmdir()
+    assert run("search", "zeppelin").out == "nothing found\n", "it may belong to a project"
+    ran = run("hook", "session-start", stdin="{}")
+    assert (ran.code, ran.err, "kettle" in ran.out) == (0, "", False)
+    monkeypatch.delenv("RLM_MEM_BRAIN")
+    for command in (["list"], ["doctor"], ["install", "cursor", "--project"]):
+        ran = run(*command)
+        assert (ran.code, "the working folder was removed" in ran.err) == (2, True), command
+    ran = run("hook", "stop", stdin="{}")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def _without_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose user is not in its list of users."""
+    for name in ("HOME", "XDG_DATA_HOME", "RLM_MEM_BRAIN"):
+        monkeypatch.delenv(name, raising=False)
+
+    def none(_: type[Path]) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", classmethod(none))
+
+
 def test_an_event_can_be_asked_for_its_help_and_given_its_options_in_any_form(run: Run, brain: Path) -> None:
     assert "--client" in run("hook", "stop", "--help").out
     # Of a client without a transcript a prompt is captured when it is sent.

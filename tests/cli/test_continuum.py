@@ -81,6 +81,7 @@ def test_prune_only_reports_by_default(run: Run, log: str, brain: Path) -> None:
     assert path.exists()
     run("prune", "--apply")
     assert "would be deleted" in run("prune", "--delete-archived", "0").out
+    assert "0 memories would be deleted" in run("prune", "--delete-archived", "9999999999").out
     assert "1 memory deleted" in run("prune", "--delete-archived", "0", "--apply").out
     assert "0 memories" in run("prune", "--archived").out
 

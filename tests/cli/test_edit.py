@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
+
 from .conftest import Run
 
 Notes = dict[str, str]
@@ -104,6 +106,19 @@ def test_edit_without_a_change_makes_no_revision(
     assert run("show", "--json", notes["tea"]).json["revision"] == 1
 
 
+def test_edit_keeps_the_line_ends_of_a_text(
+    run: Run, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunk = memory.store.create_chunk("From Windows:\r\nAna drinks green tea.", "note")
+    memory.close()
+    monkeypatch.setenv("EDITOR", editor(tmp_path, 'printf "\\r\\n" >> "$1"'))
+    run("edit", chunk.id)
+    assert run("show", "--json", chunk.id).json["revision"] == 1
+    monkeypatch.setenv("EDITOR", editor(tmp_path, 'sed -i s/green/white/ "$1"'))
+    run("edit", chunk.id)
+    assert run("show", "--json", chunk.id).json["content"] == "From Windows:\r\nAna drinks white tea."
+
+
 def test_edit_refuses_when_somebody_else_changed_the_chunk(
     run: Run, notes: Notes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +198,12 @@ def test_delete_deletes_what_exists_and_names_missing_ids(run: Run, notes: Notes
     assert MISSING in ran.err
 
 
+def test_an_id_that_is_given_twice_is_deleted_and_restored_once(run: Run, notes: Notes) -> None:
+    for command in ("delete", "restore"):
+        ran = run(command, notes["tea"], notes["tea"][-8:])
+        assert (ran.code, ran.out, ran.err) == (0, f"{command}d {notes['tea']}\n", "")
+
+
 def test_a_permanent_delete_asks_for_confirmation(run: Run, notes: Notes) -> None:
     refused = run("delete", "--permanent", notes["tea"], stdin="")
     assert refused.code == 2
@@ -208,7 +229,9 @@ def test_the_decision_on_a_chunk_in_quarantine_says_what_became_of_it(
 ) -> None:
     run("chunk", "quarantine", notes["tea"])
     (case,) = run("review", "list", "--json").json
-    decided = run("review", decision, case["id"], "--reviewer", "Dana", "--reason", "looked at it")
+    twice = [case["id"]] * 2
+    decided = run("review", decision, *twice, "--reviewer", "Dana", "--reason", "looked at it")
+    assert decided.code == 0
     assert decided.out.endswith(f"; {notes['tea']} is {done}\n")
 
 

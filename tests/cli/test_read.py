@@ -244,6 +244,7 @@ def test_an_empty_query_is_bad_input(run: Run, notes: Notes) -> None:
 
 def test_filters_that_exclude_everything_are_named_as_the_reason(run: Run, notes: Notes) -> None:
     assert run("search", "tea", "--tag", "nosuch").out == "nothing found with these filters\n"
+    assert run("search", "", "--tag", "nosuch").out == "nothing found with these filters\n"
     assert run("search", "zeppelin", "--tag", "people").out == "nothing found\n"
     assert run("list", "--tag", "nosuch").out == "none of 4 chunks match\n"
     assert run("list", "--archived").out == "no chunks\n"

@@ -221,6 +221,14 @@ def test_a_single_word_that_names_a_file_is_not_stored_as_text(run: Run, brain: 
     assert "--file notes.md" in ran.err
 
 
+def test_a_text_longer_than_the_name_of_a_file_is_not_taken_for_a_path(run: Run) -> None:
+    text = "The pump station reports its level. " * 8
+    assert len(text.encode()) > 255, "the longest name of a file"
+    assert run("remember", text).code == 0
+    assert "give 2 to 200 characters" in run("erase", "--source", text).err
+    assert "neither an id nor a part of one" in run("restore", "x" * 300).err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -226,6 +226,21 @@ def test_settings_are_listed_read_written_and_taken_out(
     assert "RLM_MEM_RECALL_MAX_ITERATIONS" in refused.err
 
 
+def test_a_settings_file_keeps_its_permissions_and_the_link_to_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brain, dotfile = tmp_path / "settings", tmp_path / "dotfiles.toml"
+    monkeypatch.setenv("RLM_MEM_BRAIN", str(brain))
+    run("store", "init")
+    (brain / "config.toml").rename(dotfile)
+    (brain / "config.toml").symlink_to(dotfile)
+    dotfile.chmod(0o660)
+    assert run("config", "set", "recall.max_iterations", "6").code == 0
+    assert (brain / "config.toml").is_symlink()
+    assert "max_iterations = 6" in dotfile.read_text(encoding="utf-8")
+    assert dotfile.stat().st_mode & 0o777 == 0o660
+
+
 @pytest.mark.parametrize("name", ["", " ", "../x", "a/../b", "*", "./", "dеfault"])
 def test_a_name_that_is_none_is_refused_and_not_taken_for_the_default_namespace(run: Run, name: str) -> None:
     """As from a variable of the shell that is not set: ``--namespace "$TEAM"``."""
@@ -241,8 +256,16 @@ def test_a_name_that_is_none_is_refused_and_not_taken_for_the_default_namespace(
 
 def test_an_empty_path_is_refused_and_not_taken_for_the_working_folder(run: Run) -> None:
     Path("note.md").write_text("The kettle is red.\n", encoding="utf-8")
-    for command in (["remember", "--folder"], ["remember", "--file"], ["import"]):
+    for command in (
+        *(["remember", "--folder"], ["remember", "--file"], ["import"], ["tier", "skills"]),
+        *(["token", "list", "--tokens"], ["mcp", "--project", "--folder"]),
+    ):
         refused = run(*command, "")
         assert refused.code == 2
         assert "the path is empty" in refused.err
+    note = run("remember", "The kettle is blue.", "--json").json["chunk_ids"][0]
+    for command in (["store", "init"], ["export", "--chunk", note]):
+        refused = run(*command, "")
+        assert refused.code == 2, command
+    assert "<path>" in run("import", "--help").out
     assert run("remember", "--folder", ".").code == 0

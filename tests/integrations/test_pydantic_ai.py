@@ -165,6 +165,10 @@ def test_the_store_behaves_as_that_in_memory(tmp_path: Path) -> None:
                 found = [await store.search(prefix, "bees", **bounds) for store in (own, other)]
                 mine, theirs = [[(one.path, one.snippet) for one in result.matches] for result in found]
                 assert mine == theirs
+            turkish = "İ" * 300 + " The bees live in Izmir."  # in lower case, İ is two characters
+            await own.write("can/notes.md", turkish, expected_version=None)
+            (match,) = (await own.search("can/", "bees", **{**bounds, "max_file_chars": 1000})).matches
+            assert "bees live" in match.snippet
             assert await own.get_operation(op) == await own.get_operation(op)
 
     asyncio.run(work())

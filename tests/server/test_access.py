@@ -496,6 +496,8 @@ def test_an_admin_makes_and_revokes_tokens_on_a_page(team: Team) -> None:
         assert record is not None
         assert (record.namespaces, record.permissions) == (("team/bot", "team/x/*"), ("read", "write"))
         assert found[0] not in browser.get("/tokens").text
+        browser.post("/tokens", data={**form, "name": "forever", "expires": "never"})
+        assert [one.expires_at for one in team.file.records() if one.name == "forever"] == [None]
         for wrong in ({"name": "a b"}, {"namespaces": "te*"}, {"permission": []}, {"expires": "soon"}, {}):
             answer = browser.post("/tokens", data={**form, **wrong})
             assert answer.status_code == 400

@@ -68,6 +68,7 @@ def test_every_kind_of_step_is_carried_out_and_reported(client: TestClient) -> N
     [
         ({"do": "delete", "chunk_id": "chunk-unknown"}, 404, "there is no chunk chunk-unknown"),
         ({"do": "delete", "chunk_id": "#7"}, 409, "#7: no earlier step"),
+        ({"do": "delete", "chunk_id": f"chunk-memory-{'0' * 20}"}, 409, "on its own"),
         ({"do": "update", "chunk_id": "#0", "content": "Other.", "if_revision": 9}, 409, "revision 1"),
         ({"do": "link", "chunk_id": "#0", "target_id": "#0", "link_type": "supports"}, 409, "to itself"),
         (

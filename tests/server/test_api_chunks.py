@@ -10,6 +10,7 @@ import pytest
 from httpx import Response
 from starlette.testclient import TestClient
 
+from rlm_mem.operations.traits import encode_cursor
 from tests.server.api import BASE, client_of
 from tests.waiting import until
 
@@ -284,7 +285,10 @@ def test_conversations_come_in_pages_the_newest_first(client: TestClient) -> Non
     assert listed == ["c4", "c3", "c2", "c1", "c0"]
 
 
-@pytest.mark.parametrize("cursor", ["x", "W10", "WyJuZXdlc3QiLDEsMV0", "WyJvbGRlc3QiLCJhIl0"])
+@pytest.mark.parametrize(
+    "cursor",
+    [*("x", "W10", "WyJuZXdlc3QiLDEsMV0", "WyJvbGRlc3QiLCJhIl0"), encode_cursor("oldest", 1.0, 2**63)],
+)
 def test_a_cursor_that_is_none_of_this_list_is_refused(client: TestClient, cursor: str) -> None:
     refused(client.get("chunks", params={"cursor": cursor}), 404)
 

@@ -18,6 +18,7 @@ from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.decoding import MAX_ARGUMENT_CHARS, from_agent, from_json, from_parameters
 from rlm_mem.operations.problems import Refused
 from rlm_mem.operations.records import TrajectoryQuery
+from rlm_mem.operations.sessions import OpenArguments
 from rlm_mem.operations.types import Request
 
 TOOLS = {tool.name: tool for tool in tools_for(every=True)}
@@ -86,6 +87,11 @@ def test_lists_come_as_lists_as_json_as_words_and_bare() -> None:
     for given_ids in (two, '["chunk-a", "chunk-b"]', "chunk-a, chunk-b", "chunk-a,chunk-b"):
         assert from_agent(IdsArguments, {"ids": given_ids}).ids == two
     assert from_agent(IdsArguments, {"ids": "chunk-a"}).ids == ["chunk-a"]
+
+
+def test_an_object_may_be_json_text() -> None:
+    given = {"question": "Which port?", "schema": ' {"type": "integer"}'}
+    assert from_agent(OpenArguments, given).schema == {"type": "integer"}
 
 
 def test_times_come_in_any_iso_form_and_what_is_none_is_refused_in_words() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from starlette.types import Message
 
 from rlm_mem.errors import StorageError
+from rlm_mem.http.streams import stream
 from rlm_mem.memory import Memory
 from rlm_mem.operations import changes
 from rlm_mem.operations.changes import ChangeFeed, ChangeNotice, with_keep_alive
@@ -223,6 +226,26 @@ def test_a_store_that_is_briefly_unavailable_is_polled_again(
     assert "memories" in asyncio.run(play()).topics
 
 
+def test_the_end_of_a_feed_that_waits_for_its_store_holds_nothing_up(memory: Memory) -> None:
+    begun, answered = threading.Event(), threading.Event()
+
+    def ask() -> Memory:
+        begun.set()
+        answered.wait(5)
+        return memory
+
+    async def play() -> None:
+        feed = ChangeFeed(ask, interval=0.01)
+        first = asyncio.ensure_future(anext(feed.follow(ready=True)))
+        await soon(begun.is_set, "the first look")
+        asyncio.get_running_loop().call_later(0.01, answered.set)
+        await feed.stop()
+        assert answered.is_set(), "the loop went on meanwhile"
+        await asyncio.gather(first, return_exceptions=True)
+
+    asyncio.run(play())
+
+
 def test_an_open_page_is_notified_over_its_stream(place: Path | str) -> None:
     """The stream itself, in the application: topics of a change, as an event."""
     from rlm_mem.dashboard.pages import changed
@@ -246,6 +269,26 @@ def test_an_open_page_is_notified_over_its_stream(place: Path | str) -> None:
     assert hello.startswith(b"retry:")
     assert event.startswith(b"event: changed\ndata: ")
     assert b"memories" in event
+
+
+def test_a_head_of_a_stream_has_no_events_and_ends() -> None:
+    sent: list[Message] = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"data: x\n\n"
+            await asyncio.Event().wait()
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(asyncio.wait_for(stream(endless())({"type": "http", "method": "HEAD"}, receive, send), 5))
+    assert (b"content-type", b"text/event-stream; charset=utf-8") in sent[0]["headers"]
+    assert sent[1:] == [{"type": "http.response.body", "body": b"", "more_body": False}]
 
 
 def test_a_stream_without_news_is_kept_alive_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

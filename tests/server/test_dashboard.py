@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.access.tokens import TokenFile
-from rlm_mem.dashboard import communities
+from rlm_mem.dashboard import communities, timeline
 from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.communities import partition
 from rlm_mem.dashboard.rendering import NAVIGATION
@@ -433,6 +433,24 @@ def test_the_timeline_goes_by_the_day_on_which_it_happened(site: Site, ids: list
     assert ids[1] in part
     assert ids[0] not in part
     assert "1 memory" in site.part("/timeline/density")
+
+
+def test_the_timeline_goes_on_within_a_day_of_many_memories(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeline, "_MOST", 3)
+    with site.memory.batch():
+        for number in range(8):
+            site.memory.store.create_chunk(f"Row {number}.", occurred_at="2026-05-01")
+    page, seen = site.get("/timeline?until=2026-05-01"), list[str]()
+    while True:
+        seen += re.findall(r"Row \d", page)
+        following = [link for link in links_of(page) if "after=" in link]
+        if not following:
+            break
+        page = site.get(following[-1])
+    assert seen == [f"Row {number}" for number in reversed(range(8))]
+    site.get("/timeline?after=x", 404)
 
 
 def test_the_timeline_counts_every_memory_however_far_apart_they_are(site: Site, ids: list[str]) -> None:

@@ -223,6 +223,8 @@ def test_ticked_memories_are_archived_or_restored_as_one_change(site: Site, one:
     site.post("/memories", do="restore", id=ids)
     assert len(site.memory.list_chunks()) == 25
     assert "no memory is ticked" in site.post("/memories", do="archive")
+    refused = site.post("/memories", 422, do="archive", id=[one, tiered])
+    assert "archived one by one" in text_of(refused) and site.memory.store.exists(one)
     site.post("/memories", status=422, do="burn", id=ids)
 
 
@@ -423,6 +425,13 @@ def test_a_named_reviewer_approves_with_a_reason(case: Case, site: Site) -> None
     assert 'value="Maya"' not in site.get("/review"), "no case, no form"
 
 
+def test_the_form_for_the_next_case_has_the_name_of_the_reviewer(case: Case, site: Site) -> None:
+    name = 'Jürgen "李" Ó Súilleabháin; x=y'
+    site.post(f"/review/{case.id}", do="defer", reviewer=name, reason="not yet")
+    fields = tags_of(site.get("/review?state=deferred"))
+    assert {found.get("value") for _, found in fields if found.get("name") == "reviewer"} == {name}
+
+
 @pytest.mark.parametrize(("do", "status"), [("defer", "deferred"), ("reject", "rejected")])
 def test_a_case_is_put_off_or_rejected(case: Case, site: Site, do: str, status: str) -> None:
     site.post(f"/review/{case.id}", do=do, reviewer="Maya", reason="not yet")
@@ -480,6 +489,15 @@ def test_of_what_a_session_left_the_ticked_memories_stay_and_the_others_are_arch
     site.memory.store.restore_chunk(captured[0].id)
     reviewed = [site.memory.get(one.id).metadata.extra.get("reviewed_by") for one in captured[:2]]
     assert reviewed == [None, "Maya"]
+
+
+def test_a_session_with_hundreds_of_memories_is_decided(site: Site) -> None:
+    with site.memory.continuum.files.stored.transaction():
+        made = [site.memory.store.create_chunk(f"Gateway {n}.", conversation_id="s-1") for n in range(260)]
+        case = site.memory.continuum.review.add_captured("s-1", "claude-code", made)
+    ids = [one.id for one in made]
+    site.post(f"/review/{case.id}", do="approve", reviewer="Maya", keep=ids, listed=" ".join(ids))
+    assert site.memory.continuum.review.case(case.id).status == "approved"
 
 
 def test_what_became_of_a_memory_of_a_session_is_told_and_cannot_be_ticked(site: Site) -> None:

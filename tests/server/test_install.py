@@ -343,6 +343,17 @@ def test_a_file_that_cannot_be_edited_safely_stays_as_it_is(run: Run) -> None:
         assert file.read_text(encoding="utf-8") == broken
 
 
+def test_a_file_that_cannot_be_read_is_named_once_with_the_reason(run: Run) -> None:
+    settings = settings_file("cursor")
+    settings.parent.mkdir()
+    settings.write_bytes(b"\xff\xfe")
+    assert run("install", "cursor").err == f"rlm-mem: {settings} cannot be read: it is not text in UTF-8\n"
+    settings.unlink()
+    settings.mkdir()
+    assert run("install", "cursor").err == f"rlm-mem: {settings} cannot be read: Is a directory\n"
+    assert run("hook", "try", "x" * 300).err.endswith("x cannot be read: File name too long\n")
+
+
 def test_an_unknown_client_is_refused_with_the_known_ones(run: Run) -> None:
     ran = run("install", "--client", "emacs")
     assert ran.code == 2

@@ -35,6 +35,22 @@ def test_what_the_first_page_needs_is_there_before_the_first_request(
         state.close()
 
 
+def test_a_part_that_cannot_be_prepared_keeps_nothing_else_from_it(tmp_path: Path) -> None:
+    state = ServerState(Settings(brain=tmp_path / "brain"))
+    done: list[str] = []
+    state.at_start = [lambda: 1 / 0, lambda: done.append("next")]
+
+    async def start_and_stop() -> None:
+        await state.start()
+        await state.stop()
+
+    try:
+        asyncio.run(start_and_stop())
+    finally:
+        state.close()
+    assert done == ["next"]
+
+
 def test_a_start_does_not_wait_for_a_store_that_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -733,6 +733,7 @@ def test_a_password_is_not_shown_by_anything_that_names_the_store(store: ChunkSt
     assert PASSWORD in dsn
     for shown in (
         repr(store),
+        repr(Memory(store)),
         store.backend.location,
         str(store.get_stats()),
         repr(backend_of(store).pool("default")),

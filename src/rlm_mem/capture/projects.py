@@ -15,6 +15,7 @@ from rlm_mem.text.patterns import late
 PROJECTS = "project/"
 
 _MAX_CONFIG = 1_000_000  # bytes of .git/config that are read
+_MAX_POINTER = 4_096  # bytes of a file that names another folder
 _MAX_SLUG = 60  # characters of one part of a namespace
 _MAX_PARTS = 6
 _SECTION = late(r'\[\s*remote\s+"([^"\n]{1,200})"\s*\]')
@@ -37,14 +38,14 @@ class Project(FrozenRecord, frozen=True):
     name: str
 
 
-def project_of(folder: Path, home: Path | None = None) -> Project | None:
+def project_of(folder: Path = Path(), home: Path | None = None) -> Project | None:
     """Return the project that a folder belongs to.
 
     A repository with a remote has the same namespace on every machine and in every clone; work trees share the
     namespace of their repository.
 
     Args:
-        folder: where the session works.
+        folder: where the session works; by default the working folder.
         home: the user's home folder, which is not itself a project; None: that of the current user.
 
     Returns:
@@ -78,22 +79,25 @@ def _git_folder(root: Path, git: Path) -> Path:
     """Return the folder with the repository's settings, which for a work tree is elsewhere."""
     if git.is_dir():
         return git
-    line = git.read_text(encoding="utf-8", errors="replace")[:4_096].strip()
+    line = _beginning(git, _MAX_POINTER).strip()
     if not line.startswith("gitdir:"):
         return git
     place = (root / line.removeprefix("gitdir:").strip()).resolve()
     common = place / "commondir"
-    if common.is_file():
-        return (place / common.read_text(encoding="utf-8", errors="replace")[:4_096].strip()).resolve()
-    return place
+    return (place / _beginning(common, _MAX_POINTER).strip()).resolve() if common.is_file() else place
+
+
+def _beginning(path: Path, size: int) -> str:
+    """Return the first bytes of a file as text; the file may be of any size, since others may have written it."""
+    with path.open("rb") as file:
+        return file.read(size).decode("utf-8", "replace")
 
 
 def _remote_url(config: Path) -> str:
     """Return the URL of `origin`, else of the first remote that has one; empty without any."""
     if not config.is_file():
         return ""
-    with config.open("rb") as file:
-        text = file.read(_MAX_CONFIG).decode("utf-8", "replace")
+    text = _beginning(config, _MAX_CONFIG)
     found: dict[str, str] = {}
     section = None
     for line in text.splitlines():

@@ -34,7 +34,7 @@ _MAX_PATTERN = 1_000  # characters
 _PATTERN_BYTES = 8_000_000  # memory of one compiled pattern
 _SKIPPED_BLOCKS = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW, structure.HEADER)
 
-#: "We decided to remove it": only the sentence before tells what "it" is. A later "it" mostly refers to its own
+#: "We decided to remove it": only the sentence before names what "it" is. A later "it" mostly refers to its own
 #: sentence.
 _REFERS = late(r"(?:\S+\s+){1,5}(?:it|them)\b", re.IGNORECASE)
 

@@ -84,7 +84,8 @@ def read_part(path: Path, offset: int = 0) -> Part:
     except StorageError:
         raise
     except (OSError, ValueError) as error:
-        raise StorageError(f"the transcript {path} cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(f"the transcript {path} cannot be read: {reason}") from None
     if first in b"{[" and (whole := _read_document(path, size)) is not None:
         return Part(whole, size)
     messages: list[SessionMessage] = []

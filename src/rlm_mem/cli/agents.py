@@ -20,7 +20,7 @@ from rlm_mem.cli.call import Call, Where, shown_place
 from rlm_mem.cli.namespaces import option_value
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import note, print_json, print_table, print_text, text
-from rlm_mem.config import locate
+from rlm_mem.config import home_folder, locate, working_folder
 from rlm_mem.dsn import shown_dsn
 from rlm_mem.errors import InputError, InvalidConfig, RlmMemError
 from rlm_mem.mcp import clients
@@ -164,7 +164,11 @@ def _removals(call: Where, project: bool) -> Iterator[tuple[str, Path, Callable[
 
 def _settings_file(client: clients.Client | HookClient, project: bool) -> Path:
     """The file of a client's settings: of the project in this folder, if it has such, or the user's."""
-    return Path.cwd() / client.project if project and client.project else client.user(Path.home(), os.environ)
+    return (
+        working_folder() / client.project
+        if project and client.project
+        else client.user(home_folder(), os.environ)
+    )
 
 
 def _without_hooks(client: HookClient, path: Path, ours: Mapping[str, object]) -> str | None:
@@ -275,7 +279,9 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
 
 def _chosen_client(as_json: bool) -> clients.Client:
     """Return the client that the user chooses from a list; without a terminal, print the list and raise InputError."""
-    installed = {client.name: clients.is_here(client, Path.home(), os.environ) for client in clients.CLIENTS}
+    installed = {
+        client.name: clients.is_here(client, home_folder(), os.environ) for client in clients.CLIENTS
+    }
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     if as_json:
         print_json([{"client": name, "found": found} for name, found in installed.items()])
@@ -317,7 +323,7 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
             )
         return named
     if named is not None:
-        inside = clients.place_in_project(client, named, Path.cwd())
+        inside = clients.place_in_project(client, named, working_folder())
         if inside is None:
             raise InputError(
                 f"{named} is outside the project, and the settings of a project are committed",
@@ -325,7 +331,7 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
             )
         return inside
     place = locate(environ={**os.environ, "RLM_MEM_BRAIN": ""})
-    return clients.place_in_project(client, place, Path.cwd()) if isinstance(place, Path) else None
+    return clients.place_in_project(client, place, working_folder()) if isinstance(place, Path) else None
 
 
 def _server_arguments(

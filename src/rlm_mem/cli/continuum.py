@@ -15,6 +15,7 @@ from rlm_mem.continuum.skills import SKILL_TIERS, write_skills
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
 
+_MAX_DAYS = 365_000  # a longer time would begin before the calendar does
 Goal = Annotated[str, argument("GOAL", "The goal, in words.")]
 
 
@@ -73,10 +74,11 @@ def prune(
             print_text(f"restored {change.entry}")
             return
         if archived or delete_days is not None:
-            limit = memory.store.clock() - timedelta(days=delete_days or 0)
-            names = (
-                pruner.archived() if delete_days is None else pruner.delete_archived(limit, dry_run=not apply)
-            )
+            if delete_days is None:
+                names = pruner.archived()
+            else:
+                limit = memory.store.clock() - timedelta(days=min(delete_days, _MAX_DAYS))
+                names = pruner.delete_archived(limit, dry_run=not apply)
             if call.printed_json(names):
                 return
             for name in names:
@@ -202,7 +204,12 @@ def _problems(problems: list[Any]) -> None:
 def tier_skills(
     call: Call,
     folder: Annotated[
-        Path, argument("FOLDER", "The folder where agents look for skills, such as .claude/skills.")
+        Path,
+        argument(
+            "FOLDER",
+            "The folder where agents look for skills, such as .claude/skills.",
+            parser=options.path,
+        ),
     ],
     mid: Annotated[
         bool, flag("--mid", "Also from the mid tier: successful work that is not stable yet.")

@@ -209,7 +209,7 @@ def _edit_in_editor(path: Path, content: str) -> str:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise InputError("no editor is set", hint="set EDITOR, or use rlm-mem chunk update ID --content TEXT")
-    path.write_text(content, encoding="utf-8")
+    path.write_bytes(content.encode("utf-8"))  # not as text, which would change the line ends
     try:
         code = subprocess.run(
             [*shlex.split(editor), str(path)], env=environment_of_programs(), check=False
@@ -219,13 +219,13 @@ def _edit_in_editor(path: Path, content: str) -> str:
     if code:
         raise RlmMemError(f"the editor ended with {code}; nothing was changed")
     try:
-        after = path.read_text(encoding="utf-8")
+        after = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise InputError("the editor removed the file; nothing was changed") from None
     except UnicodeDecodeError:
         raise InputError("the editor saved text that is not in UTF-8", hint="save it as UTF-8") from None
     # Editors add a newline at the end of the file, which is not a change.
-    return after if content.endswith("\n") else after.removesuffix("\n")
+    return after if content.endswith("\n") else after.removesuffix("\n").removesuffix("\r")
 
 
 def delete(
@@ -242,7 +242,7 @@ def delete(
             raise InputError("--permanent cannot be undone", hint="add --yes to confirm it")
         typer.confirm(f"Permanently remove {amount(len(chunk_ids), 'chunk')}?", abort=True, err=True)
     with call.open() as memory:
-        ids = full_ids(memory, chunk_ids)
+        ids = dict.fromkeys(full_ids(memory, chunk_ids))
         done = {chunk_id: memory.delete(chunk_id, permanent=permanent) for chunk_id in ids}
         errors = [no_chunk(memory, chunk_id) for chunk_id, worked in done.items() if not worked]
     _report(done, "permanently deleted" if permanent else "deleted", "deleted", call.json, errors=errors)
@@ -296,7 +296,11 @@ def restore(
 ) -> None:
     """Restore deleted chunks (rlm-mem list --archived lists them), or a whole memory from a backup."""
     first = Path(ids_or_file[0])
-    if len(ids_or_file) == 1 and not is_chunk_id(ids_or_file[0]) and (first.suffix or first.exists()):
+    if (
+        len(ids_or_file) == 1
+        and not is_chunk_id(ids_or_file[0])
+        and (first.suffix or sources.is_there(ids_or_file[0]))
+    ):
         backup.restore(call, first, replace=replace)
     else:
         restore_chunks(call, ids_or_file)
@@ -305,7 +309,8 @@ def restore(
 def restore_chunks(call: Call, chunk_ids: options.ChunkIds) -> None:
     """Restore deleted chunks; rlm-mem list --archived lists them."""
     with call.open() as memory:
-        done = {chunk_id: memory.restore(chunk_id) is not None for chunk_id in full_ids(memory, chunk_ids)}
+        ids = dict.fromkeys(full_ids(memory, chunk_ids))
+        done = {chunk_id: memory.restore(chunk_id) is not None for chunk_id in ids}
     _report(done, "restored", "restored", call.json, missing="not in the archive")
 
 

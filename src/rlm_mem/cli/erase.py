@@ -13,7 +13,7 @@ import typer
 from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import flag, option
-from rlm_mem.cli.sources import read_bounded
+from rlm_mem.cli.sources import is_there, read_bounded
 from rlm_mem.cli.terminal import amount, note, one_line, print_text
 from rlm_mem.errors import InputError
 from rlm_mem.memory import Memory
@@ -62,7 +62,7 @@ def erase_(
         if report is not None:
             _reserve(report, memory)
         try:
-            if source and Path(source).exists():
+            if source and is_there(source):
                 source = _as_remembered(memory, source, update)
             made = erase(
                 memory.store,

@@ -70,7 +70,7 @@ def context(
     """Show what hooks give to an agent in this folder, at the start of a session or with a prompt, and why."""
     if (until := paused()) is not None:
         note(f"the hooks are paused {until} and provide nothing")
-    place, project = call.place, project_of(Path.cwd())
+    place, project = call.place, project_of()
     own = call.namespace or (project.namespace if project is not None else None)
     limits = load_limits(place if isinstance(place, Path) else None)
     rows = []

@@ -22,6 +22,7 @@ from rlm_mem.cli.terminal import (
     resumable,
     safe,
 )
+from rlm_mem.dsn import checked_path
 from rlm_mem.errors import InputError
 from rlm_mem.interchange import export_store, export_to_markdown, import_source
 from rlm_mem.interchange.detection import format_named
@@ -96,7 +97,7 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
             )
         sys.stdout.write(safe(made) if sys.stdout.isatty() else made)
         return
-    path = Path(target)
+    path = checked_path(target)
     if path.is_dir():
         path = path / f"{chunk_id}.md"
     try:
@@ -109,9 +110,7 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
 
 def import_(
     call: Call,
-    source: Annotated[
-        Path, argument("SOURCE", "A file, a folder or a zip archive.", parser=options.given_path)
-    ],
+    source: Annotated[Path, argument("SOURCE", "A file, a folder or a zip archive.", parser=options.path)],
     dry_run: Annotated[bool, flag("--dry-run", "Only show what would happen.")] = False,
     format: Annotated[
         str | None, option("--format", "FORMAT", "Read every file in this format. Default: detect it.")

@@ -22,13 +22,13 @@ def configure_logging(brain: Path | str | None, level: str | None, form: str | N
     level, form = level and level.lower(), form and form.lower()
     named = os.environ.get("RLM_MEM_LOG_LEVEL"), os.environ.get("RLM_MEM_LOG_FORMAT")
     asked = any((level, form, *named))
-    place = locate(brain)
-    if not asked and (isinstance(place, str) or not (place / "config.toml").is_file()):
-        return
     try:
+        place = locate(brain)
+        if not asked and (isinstance(place, str) or not (place / "config.toml").is_file()):
+            return
         settings = Config.load(place).log
     except RlmMemError:
-        # The command itself reports invalid settings; logging uses the defaults.
+        # The command itself reports an invalid place or setting; logging uses the defaults.
         settings = LogConfig()
     if not asked and settings == LogConfig():
         return

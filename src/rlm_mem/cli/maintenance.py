@@ -35,7 +35,7 @@ def init(
     """Create a memory: folder, settings, personalities, sliders and gauges. Existing files are kept."""
     inside = Path("memory", "chunks").is_dir()  # within a brain: use that one, not another inside it
     default = str(Path.cwd()) if inside else "brain"
-    call = call.at(folder or call.brain or os.environ.get("RLM_MEM_BRAIN") or default)
+    call = call.at(folder if folder is not None else call.brain or os.environ.get("RLM_MEM_BRAIN") or default)
     target = call.place
     if isinstance(target, str):
         _init_database(call, target)

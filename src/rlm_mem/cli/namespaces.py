@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rlm_mem import capture
 from rlm_mem.chunk import check_namespace
+from rlm_mem.config import working_folder
 from rlm_mem.errors import InputError
 
 PROJECT = "project"
@@ -24,10 +23,10 @@ def named_namespace(name: str | None) -> str | None:
     """
     if name != PROJECT:
         return None if name is None else check_namespace(name.removeprefix(_LITERAL))
-    project = capture.project_of(Path.cwd())
+    project = capture.project_of()
     if project is None:
         raise InputError(
-            f"{Path.cwd()} belongs to no project",
+            f"{working_folder()} belongs to no project",
             hint=f"change to its folder, or name its namespace; {option_value(PROJECT)} is the one called {PROJECT}",
         )
     return project.namespace

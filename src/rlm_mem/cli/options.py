@@ -31,8 +31,11 @@ def option(names: str, metavar: str, help: str, panel: str | None = None, **more
     return typer.Option(*names.split(), metavar=metavar, help=help, rich_help_panel=panel, **more)
 
 
-def given_path(text: str) -> Path:
-    """Return the path of what a command reads; an empty one is refused: it would be the working folder."""
+def path(text: str) -> Path:
+    """Return the path that an option or argument names; an empty one is refused: it would be the working folder.
+
+    The help shows the name of this function.
+    """
     if not text:
         raise typer.BadParameter("the path is empty")
     return Path(text)
@@ -45,7 +48,7 @@ def flag(names: str, help: str, panel: str | None = None) -> Any:
 
 def tokens(help: str) -> Any:
     """Declare the option that names the file with the named tokens of a server."""
-    return option("--tokens", "FILE", help, envvar="RLM_MEM_TOKENS")
+    return option("--tokens", "FILE", help, envvar="RLM_MEM_TOKENS", parser=path)
 
 
 Brain = Annotated[

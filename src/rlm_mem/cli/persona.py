@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Annotated, Any
 
 from rlm_mem.cli import rich
@@ -212,11 +212,9 @@ def _watch(frame: Callable[[], rich.Text], interval: float) -> None:
             live.update(frame(), refresh=True)
 
 
-@contextmanager
-def _files(call: Call) -> Iterator[BrainFiles]:
+def _files(call: Call) -> AbstractContextManager[BrainFiles]:
     """Open the files of the persona, in a folder or in a namespace of a database."""
-    with located_files(call.place, namespace=call.namespace) as files:
-        yield files
+    return located_files(call.place, namespace=call.namespace)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def show(call: Call) -> None:
 
     For a project without memories, also list other projects with some, since one may be its former name.
     """
-    project = project_of(Path.cwd())
+    project = project_of()
     call = call.at(namespace=project.namespace if project and not call.namespace else None)
     place = call.place
     shared = Config.load(place).store.namespace
@@ -124,7 +124,7 @@ def move(
             "--all moves every memory and takes no ids" if every else "no memories were named",
             hint="name the ids of the memories to move, or give --all",
         )
-    project = project_of(Path.cwd())
+    project = project_of()
     if project is None and (to == PROJECT or not call.namespace):
         raise InputError(
             "this folder belongs to no project", hint="name the namespaces: --namespace FROM, --to NAMESPACE"

@@ -101,44 +101,47 @@ def search(
             max_tokens=max_tokens,
             as_of=as_of,
         )
-        is_filtered_out = (
-            not hits
-            and filters is not None
-            and not call.json
-            and bool(memory.search(words, limit=1, as_of=as_of))
-        )
-        elsewhere = "" if hits or is_filtered_out or call.json else other_places(memory)
-    if call.printed_json(hits):
-        return
-    if not hits:
-        print_text("nothing found with these filters" if is_filtered_out else "nothing found", "dim")
-    if elsewhere:
-        print_text(elsewhere, "dim", wrap=False)
-    for hit in hits:
-        outside = f"{hit.trust} ({hit.origin})" if hit.trust == "untrusted" else None
-        about = [hit.type, day(hit.at), outside, hit.author, hit.conversation_id]  # the last may be cut off
-        head = text(f"{hit.score:z6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
-        head += text("  " + " · ".join(part for part in about if part), "dim")
-        print_text(head, cut=True)
-        if ended := out_of_date(hit.superseded_by, hit.ended_at):
-            print_text(ended, "yellow", indent=8)
-        if hit.replaces:
-            print_text(f"replaces {', '.join(hit.replaces)}", "dim", indent=8)
-        for one in hit.neighbours:
-            if one.offset < 0:
-                print_text(one_line(one.text, 2000), "dim", indent=10)
-        print_text(one_line(hit.snippet, 2000), indent=8)
-        for one in hit.neighbours:
-            if one.offset > 0:
-                print_text(one_line(one.text, 2000), "dim", indent=10)
-        for mark in hit.marks():  # below the hit, since it quotes another memory
-            print_text(mark, "yellow", indent=8)
-        if hit.parts:
-            strongest = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
-            named_parts = "  ".join(
-                f"{name}\u00a0{value:+.2f}" for name, value in strongest[:MAX_PARTS] if abs(value) >= 0.005
+        if call.printed_json(hits):
+            return
+        if not hits:
+            others = (
+                memory.search(words, limit=1, as_of=as_of)
+                if words.strip()
+                else memory.list_chunks(limit=1, as_of=as_of)
             )
-            print_text(named_parts, "dim", indent=8)
+            is_filtered_out = filters is not None and bool(others)
+            print_text("nothing found with these filters" if is_filtered_out else "nothing found", "dim")
+            if not is_filtered_out and (places := other_places(memory)):
+                print_text(places, "dim", wrap=False)
+    for hit in hits:
+        _show_hit(hit)
+
+
+def _show_hit(hit: rlm_mem.Hit) -> None:
+    outside = f"{hit.trust} ({hit.origin})" if hit.trust == "untrusted" else None
+    about = [hit.type, day(hit.at), outside, hit.author, hit.conversation_id]  # the last may be cut off
+    head = text(f"{hit.score:z6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
+    head += text("  " + " · ".join(part for part in about if part), "dim")
+    print_text(head, cut=True)
+    if ended := out_of_date(hit.superseded_by, hit.ended_at):
+        print_text(ended, "yellow", indent=8)
+    if hit.replaces:
+        print_text(f"replaces {', '.join(hit.replaces)}", "dim", indent=8)
+    for one in hit.neighbours:
+        if one.offset < 0:
+            print_text(one_line(one.text, 2000), "dim", indent=10)
+    print_text(one_line(hit.snippet, 2000), indent=8)
+    for one in hit.neighbours:
+        if one.offset > 0:
+            print_text(one_line(one.text, 2000), "dim", indent=10)
+    for mark in hit.marks():  # below the hit, since it quotes another memory
+        print_text(mark, "yellow", indent=8)
+    if hit.parts:
+        strongest = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
+        named_parts = "  ".join(
+            f"{name}\u00a0{value:+.2f}" for name, value in strongest[:MAX_PARTS] if abs(value) >= 0.005
+        )
+        print_text(named_parts, "dim", indent=8)
 
 
 def show(

@@ -36,7 +36,7 @@ def remember(
     words: Annotated[list[str] | None, argument("[TEXT]", "The text. Default: stdin, also with -.")] = None,
     file: Annotated[
         list[Path] | None,
-        option("--file -f", "PATH", "Remember this file; repeatable.", parser=options.given_path),
+        option("--file -f", "PATH", "Remember this file; repeatable.", parser=options.path),
     ] = None,
     folder: Annotated[
         list[Path] | None,
@@ -44,7 +44,7 @@ def remember(
             "--folder",
             "PATH",
             "Remember the text files below this folder, and sync them.",
-            parser=options.given_path,
+            parser=options.path,
         ),
     ] = None,
     pattern: Annotated[
@@ -102,42 +102,33 @@ def remember(
             "--jsonl cannot be combined with other texts",
             hint="leave out TEXT, --file, --folder and --replaces",
         )
-    texts = [] if jsonl is not None else _texts(call, words, file, folder)
-    for one in folder or ():
-        if not one.is_dir():
-            raise NotFoundError(f"there is no folder {one}")
-    if not (texts or folder or jsonl):
+    texts, folders = [] if jsonl is not None else _texts(call, words, file, folder), folder or []
+    if not (texts or folders or jsonl):
         raise InputError(
             "there is nothing to remember", hint="give a text, --file, --folder, or pipe something in"
         )
-    for source in texts:
-        if not source.text.strip():
-            where = f"{source.path} is empty" if source.path is not None else "the text is empty"
+    _check_sources(texts, folders)
+    for name in ("origin", "expires", "ttl"):
+        if folders and name in named:
             raise InputError(
-                f"{where}: there is nothing to remember", hint="give a text of at least one visible character"
-            )
-
-    for option_name, value in (("--origin", origin), ("--expires", expires), ("--ttl", ttl)):
-        if folder and value is not None:
-            raise InputError(
-                f"{option_name} cannot be used with a folder",
+                f"--{name} cannot be used with a folder",
                 hint="memories of a folder are kept as long as its files",
             )
-    if replaces and (folder or len(texts) != 1):
+    if replaces and (folders or len(texts) != 1):
         raise InputError("--replaces needs one text", hint="give exactly one text, which replaces the chunk")
-    if watch and (texts or len(folder or ()) != 1 or dry_run):
+    if watch and (texts or len(folders) != 1 or dry_run):
         raise InputError(
             "--watch needs one folder", hint="give --folder PATH, and no text, file or --dry-run"
         )
-    if dry_run and (texts or not folder):
+    if dry_run and (texts or not folders):
         raise InputError("--dry-run needs a folder", hint="give --folder PATH, and no text or file")
     started = time.perf_counter()
     with nullcontext() if again else resumable(), call.writing(dry_run=dry_run) as memory:
         about_folder: dict[str, Any] = dict(
             named, patterns=tuple(pattern or ()), conversation_id=conversation
         )
-        if watch and folder:
-            _watch(call, memory, folder[0], every, about_folder)
+        if watch:
+            _watch(call, memory, folders[0], every, about_folder)
             return
         if again:
             named["again"] = True
@@ -149,16 +140,29 @@ def remember(
         for source in texts:
             with progress("remembering", quiet=call.json) as update:
                 outcome.add(_remember(memory, source, named, conversation, update))
-        for one in folder or ():
+        for one in folders:
             with progress("remembering", unit="files", quiet=call.json) as update:
                 outcome.add_folder(
                     sync_folder(memory.store, one, dry_run=dry_run, progress=update, **about_folder)
                 )
     if not call.printed_json(outcome.as_dict()):
-        changes = tags is not None or kind is not None or confidence is not None
-        _show(outcome, time.perf_counter() - started, dry_run=dry_run, changes=changes and not folder)
+        changes = not folders and not named.keys().isdisjoint(("tags", "chunk_type", "confidence"))
+        _show(outcome, time.perf_counter() - started, dry_run=dry_run, changes=changes)
     if outcome.failed:
         raise typer.Exit(1)
+
+
+def _check_sources(texts: Sequence[sources.InputText], folders: Sequence[Path]) -> None:
+    """Refuse folders that do not exist, and texts without a visible character."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise NotFoundError(f"there is no folder {folder}")
+    for source in texts:
+        if not source.text.strip():
+            where = f"{source.path} is empty" if source.path is not None else "the text is empty"
+            raise InputError(
+                f"{where}: there is nothing to remember", hint="give a text of at least one visible character"
+            )
 
 
 class _Outcome:

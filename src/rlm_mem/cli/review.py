@@ -127,7 +127,7 @@ def _decide(
     """
     with call.open() as memory:
         review = memory.continuum.review
-        for case_id in [_full_case_id(memory, one) for one in given]:
+        for case_id in dict.fromkeys([_full_case_id(memory, one) for one in given]):
             said = decide(review, case_id)
             call.report({decided: case_id, **more}, said if len(given) == 1 else f"{case_id}: {said}")
 

@@ -14,7 +14,7 @@ from rlm_mem.capture.projects import project_of
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Where
 from rlm_mem.cli.options import flag, option
-from rlm_mem.config import Config, locate, nearest_brain
+from rlm_mem.config import Config, locate, nearest_brain, working_folder
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.operations.context import Settings
 
@@ -53,7 +53,12 @@ def mcp(
     ] = False,
     folder: Annotated[
         Path | None,
-        option("--folder", "FOLDER", "With --project: the project's folder. Default: this folder."),
+        option(
+            "--folder",
+            "FOLDER",
+            "With --project: the project's folder. Default: this folder.",
+            parser=options.path,
+        ),
     ] = None,
     http: Annotated[
         bool, flag("--http", "Serve over HTTP on 127.0.0.1 instead of stdin and stdout.")
@@ -92,12 +97,12 @@ def _project_settings(settings: Settings, folder: Path | None) -> Settings:
     if folder is not None and not folder.is_dir():
         raise InputError(f"{folder} is not a folder", hint="name a folder of the project with --folder")
     # Claude Code sets this variable to the project's folder, whichever folder it starts the server in.
-    project = project_of(folder or Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
+    project = project_of(folder or Path(os.environ.get("CLAUDE_PROJECT_DIR", "")))
     if project is None:
         return settings
     brain = settings.brain
     if isinstance(brain, Path) and not brain.is_absolute():
-        brain = nearest_brain(brain, Path.cwd(), project.root) or brain
+        brain = nearest_brain(brain, working_folder(), project.root) or brain
     shared = Config.load(locate(brain)).store.namespace
     return replace(settings, brain=brain, namespace=project.namespace, shared=shared)
 

@@ -109,7 +109,10 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
     if value is not None:
         _check_usable(section, made)
     if after != before:
-        write_atomic(path, after.encode("utf-8"))
+        target = path.resolve()  # a symbolic link, for example to a folder of dotfiles, is kept
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
+        write_atomic(target, after.encode("utf-8"), mode=mode)
+        target.chmod(mode)  # whatever the mask of this user
     config = Config.load(place)
     current = _value(config, setting)
     if call.printed_json(

@@ -26,13 +26,18 @@ class InputText:
 def typed(words: Sequence[str]) -> str:
     """Return the text given as arguments; a single word that is the name of a file is refused as ambiguous."""
     given = " ".join(words)
-    if len(words) == 1 and len(given) < 1024 and given.strip() and Path(given).exists():
+    if len(words) == 1 and given.strip() and is_there(given):
         option = "--folder" if Path(given).is_dir() else "--file"
         raise InputError(
             f"{given!r} names a {option[2:]} here",
             hint=f"rlm-mem remember {option} {given} remembers its content",
         )
     return given
+
+
+def is_there(path: str) -> bool:
+    """Whether a typed text is the path of a file or folder; one that is too long for a path is not."""
+    return os.path.exists(path)  # noqa: PTH110 - Path.exists raises OSError for too long a name
 
 
 def piped(max_bytes: int) -> str | None:

@@ -42,47 +42,47 @@ class _CheckState:
 class Examination:
     """Runs the integrity checks in a thread, one at a time, and keeps the last result."""
 
-    look: _CheckState | None = None
+    last: _CheckState | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, memory: Memory) -> None:
         """Start a check, unless one is running."""
         with self._guard:
-            if self.look is not None and self.look.finished is None:
+            if self.last is not None and self.last.finished is None:
                 return
-            self.look = _CheckState(time.monotonic(), datetime.now(UTC))
+            self.last = _CheckState(time.monotonic(), datetime.now(UTC))
             threading.Thread(
-                target=self._run, args=(memory, self.look), name="rlm-mem-integrity", daemon=True
+                target=self._run, args=(memory, self.last), name="rlm-mem-integrity", daemon=True
             ).start()
 
     @staticmethod
-    def _run(memory: Memory, look: _CheckState) -> None:
+    def _run(memory: Memory, check: _CheckState) -> None:
         def progress(done: int, total: int) -> None:
-            look.done, look.total = done, total
+            check.done, check.total = done, total
 
         try:
-            look.repairs = memory.repair(dry_run=True, progress=progress)
-            look.problems = memory.continuum.check()
+            check.repairs = memory.repair(dry_run=True, progress=progress)
+            check.problems = memory.continuum.check()
         except RlmMemError as error:
-            look.error = str(error)
+            check.error = str(error)
         except Exception as error:  # noqa: BLE001 - an error in this thread would otherwise be lost
-            look.error = f"{type(error).__name__}: {error}"
-        look.finished = time.monotonic()
+            check.error = f"{type(error).__name__}: {error}"
+        check.finished = time.monotonic()
 
 
 def integrity_page(request: PageRequest, examination: Examination) -> Response:
     """The result of the last check."""
-    look = examination.look
+    check = examination.last
     code = request.text("code", 60)
-    repairs = [one for one in look.repairs if code in ("", one.finding.code)] if look else []
+    repairs = [one for one in check.repairs if code in ("", one.finding.code)] if check else []
     return request.answer(
         "integrity.html",
-        look=look,
-        running=look is not None and look.finished is None,
-        took=(look.finished or time.monotonic()) - look.began if look else 0.0,
+        check=check,
+        running=check is not None and check.finished is None,
+        took=(check.finished or time.monotonic()) - check.began if check else 0.0,
         repairs=repairs[:_SHOWN],
         number=len(repairs),
-        codes=Counter(one.finding.code for one in look.repairs).most_common() if look else [],
+        codes=Counter(one.finding.code for one in check.repairs).most_common() if check else [],
         code=code,
         here=address("/integrity", code=code),
         stats=request.memory.store.get_stats(),

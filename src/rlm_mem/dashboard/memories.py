@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup
@@ -18,6 +19,7 @@ from rlm_mem.errors import ConflictError, InputError, NotFoundError
 from rlm_mem.http.streams import TemporaryFile
 from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
+from rlm_mem.store.core.brain_files import is_mirror
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import tier_of
 from rlm_mem.text.analysis import get_analyser
@@ -25,7 +27,6 @@ from rlm_mem.text.analysis import get_analyser
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from rlm_mem.chunk import Chunk
     from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
     from rlm_mem.memory import Memory
     from rlm_mem.search.ranking import OtherNote
@@ -150,6 +151,8 @@ def act_on_ticked(request: PageRequest) -> Response:
     what, ids = request.text("do", 20), request.texts("id")
     if what not in _ON_TICKED:
         raise InputError("the form has no known action")
+    if any(map(is_mirror, ids)):
+        raise InputError("tiered memories are archived one by one", hint="archive each on its own page")
     name, notice = _ON_TICKED[what] if ids else ("", "none-ticked")
     with request.memory.batch():
         for first in range(0, len(ids), _IDS_AT_ONCE):
@@ -165,14 +168,14 @@ def figures(memory: Memory) -> dict[str, Any]:
 
 def _matching_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     if selected.archived:
-        return _archived_rows(memory, selected)
+        return _containing_rows(memory, selected)
     if selected.q.strip() or selected.speaker:
         return _search_rows(memory, selected)
     ids = _newest_ids(memory, selected, limit=selected.limit + 1)
     return rows_of(memory.store, memory.store.get_many(ids).values())
 
 
-def _newest_ids(memory: Memory, selected: _ListFilters, *, limit: int, archived: bool = False) -> list[str]:
+def _newest_ids(memory: Memory, selected: _ListFilters, *, limit: int) -> list[str]:
     """Ids of the newest memories that match the filters."""
     return memory.list_chunks(
         conversation_id=selected.conversation or None,
@@ -180,7 +183,7 @@ def _newest_ids(memory: Memory, selected: _ListFilters, *, limit: int, archived:
         end_date=selected.until or None,
         tags=list(selected.tag) or None,
         chunk_type=selected.type or None,
-        archived=archived,
+        archived=bool(selected.archived),
         limit=limit,
         newest_first=True,
     )
@@ -231,25 +234,15 @@ def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
 
 
 def _containing_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
-    """The newest memories with this text anywhere: a word still being typed, or a part of a number or address."""
-    needle = selected.q.strip().casefold()
-    newest = memory.store.get_many(_newest_ids(memory, selected, limit=_MAX_SCAN)) if needle else {}
-    kept = [chunk for chunk in newest.values() if needle in chunk.content.casefold()]
-    return rows_of(memory.store, kept[: selected.limit + 1])
+    """The newest memories with this text anywhere: a word still being typed, or a part of a number or address.
 
-
-def _archived_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
-    """Search archived memories, which are not in the index, by scanning the contents of the newest ones."""
+    Archived memories, which no search finds, are searched only so.
+    """
     needle = selected.q.strip().casefold()
-    ids = _newest_ids(memory, selected, archived=True, limit=_MAX_SCAN if needle else selected.limit + 1)
-    kept: list[Chunk] = []
-    for chunk_id in ids:
-        versions = memory.history(chunk_id)
-        if versions and needle in versions[-1].chunk.content.casefold():
-            kept.append(versions[-1].chunk)
-            if len(kept) > selected.limit:
-                break
-    return rows_of(memory.store, kept)
+    ids = _newest_ids(memory, selected, limit=_MAX_SCAN if needle else selected.limit + 1)
+    found = map(memory.store.get_archived, ids) if selected.archived else memory.store.get_many(ids).values()
+    kept = (chunk for chunk in found if chunk is not None and needle in chunk.content.casefold())
+    return rows_of(memory.store, islice(kept, selected.limit + 1))
 
 
 def rows_of(store: ChunkStore, chunks: Any) -> list[Row]:
@@ -272,8 +265,8 @@ def rows_of(store: ChunkStore, chunks: Any) -> list[Row]:
 # --- new memories ----------------------------------------------------------------------------------------
 
 
-def new_page(request: PageRequest, *, problem: str = "", status: int = 200) -> Response:
-    """The form for a new memory; with ``replaces``, for what holds now instead of that memory."""
+def new_page(request: PageRequest, *, problem: str = "") -> Response:
+    """The form for a new memory; with ``replaces``, for what is now valid instead of that memory."""
     given = {name: request.text(name, 0) for name in ("text", "tags", "type", "conversation", "occurred_at")}
     old_id = request.text("replaces", 200)
     old = request.memory.store.get_chunk(old_id, track=False) if old_id else None
@@ -281,7 +274,7 @@ def new_page(request: PageRequest, *, problem: str = "", status: int = 200) -> R
         given |= {"text": old.content, "tags": ", ".join(old.tags)}
     return request.page(
         "new.html",
-        status=status,
+        status=400 if problem else 200,
         problem=problem,
         given=given,
         old=old,
@@ -303,7 +296,7 @@ def remember(request: PageRequest) -> Response:
             replaces=request.text("replaces", 200),
         )
     except (InputError, NotFoundError, ConflictError, Refused) as error:  # also of the memory to be replaced
-        return new_page(request, problem=problem_of(error).sentence, status=400)
+        return new_page(request, problem=problem_of(error).sentence)
     if made.quarantined and not made.chunks_created:
         return request.go("/review", "known-quarantined")
     if not made.chunks_created and made.duplicates:

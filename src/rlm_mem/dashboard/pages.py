@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from urllib.parse import urlsplit
 
@@ -33,8 +32,6 @@ from rlm_mem.operations.changes import ChangeFeed
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.operations.server import model_name
 from rlm_mem.operations.state import ServerState
-
-_log = logging.getLogger(__name__)
 
 Pages = dict[str, Callable[[PageRequest], Response]]
 _IMMUTABLE = "public, max-age=31536000, immutable"
@@ -121,14 +118,11 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
 
 def read_ahead(state: ServerState) -> None:
     """Read once what the pages read: loading the modules for it takes half a second, for some models two."""
-    try:
-        memory = state.memory
-        memory.recorded_changes(1)
-        memory.trajectories(limit=1)
-        memory.hud_figures()
-        model_name(memory)
-    except RlmMemError as error:  # the page that needs it reports it again
-        _log.info("reading ahead for the dashboard failed: %s", error)
+    memory = state.memory
+    memory.recorded_changes(1)
+    memory.trajectories(limit=1)
+    memory.hud_figures()
+    model_name(memory)
 
 
 def _live(state: ServerState) -> Callable[[Request], Awaitable[Response]]:

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 #: Maximum size of a form in bytes; fits the longest content of a chunk, percent-encoded, with its fields.
 MAX_FORM_BYTES = 16 * 1024 * 1024
-_MAX_FIELDS = 250  # a list has up to 200 memories to tick
+_MAX_FIELDS = 1_050  # a list has up to 200 memories to tick, a captured session up to 1,000 to keep
 
 #: Notices shown after an action, by name; addresses contain only the name, so no link can inject text.
 NOTICES: Mapping[str, str] = {
@@ -400,7 +400,7 @@ async def form_of(request: Request) -> tuple[tuple[str, str], ...]:
             data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MAX_FIELDS
         )
     except ValueError:
-        raise refused(413, f"the form has more than {_MAX_FIELDS} fields") from None
+        raise refused(413, f"the form has more than {_MAX_FIELDS:,} fields") from None
     # Browsers send the lines of text fields with CR LF; memories keep their LF.
     return tuple((name, value.replace("\r\n", "\n")) for name, value in fields)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, unquote
 
 from starlette.responses import HTMLResponse
 
@@ -245,8 +246,8 @@ _KINDS: Mapping[str, _Kind] = {
 }
 
 
-def review_page(request: PageRequest, *, problem: str = "", at: str = "", status: int = 200) -> Response:
-    """The page of cases with the requested status."""
+def review_page(request: PageRequest, *, problem: str = "", at: str = "") -> Response:
+    """The page of cases with the requested status; ``problem``: why a decision, on the case ``at``, was refused."""
     state = request.request.query_params.get("state", "open")
     state = state if state in _STATES else "open"
     limit = request.number("limit", _CASES, 1, 100_000)
@@ -259,7 +260,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
     named = request.memory.store.get_many([one for case in shown for one in case.chunk_ids])
     return request.answer(
         "review.html",
-        status=status,
+        status=400 if problem else 200,
         cases=shown,
         more=address("/review", state=state, limit=limit * 2) if len(matching) > limit else "",
         kinds=_KINDS,
@@ -270,7 +271,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         hidden=request.memory.store.quarantined_ids(),
         unexplained=UNEXPLAINED,
         asked=state,
-        reviewer=request.text("reviewer", 100) or request.request.cookies.get(REVIEWER, ""),
+        reviewer=request.text("reviewer", 100) or unquote(request.request.cookies.get(REVIEWER, ""))[:100],
         given_reason=request.text("reason", 2_000),
         ticked=request.texts("case") if problem else [],
         problem=problem,
@@ -304,7 +305,7 @@ def decide(request: PageRequest) -> Response:
     try:
         notice = _record(request, case_id, what, **more)
     except (InputError, Refused) as error:
-        return review_page(request, problem=problem_of(error).sentence, at=case_id, status=400)
+        return review_page(request, problem=problem_of(error).sentence, at=case_id)
     return _decided(request, "captured-some" if "keep" in more else notice)
 
 
@@ -312,15 +313,15 @@ def decide_ticked(request: PageRequest) -> Response:
     """Record one decision on each of the ticked cases; those before one that is refused stay decided."""
     what, cases = _asked(request), request.texts("case")
     if not cases:
-        return review_page(request, problem="tick the cases to decide first", status=400)
+        return review_page(request, problem="tick the cases to decide first")
     explained = [one for one in cases if one.partition("-")[0] not in UNEXPLAINED]
     if explained and not request.text("reason", 1_000).strip():
-        return review_page(request, problem="say why: this case needs a reason", at=explained[0], status=400)
+        return review_page(request, problem="say why: this case needs a reason", at=explained[0])
     for case_id in cases:
         try:
             _record(request, case_id, what)
         except (InputError, Refused, NotFoundError, ConflictError) as error:
-            return review_page(request, problem=problem_of(error).sentence, at=case_id, status=400)
+            return review_page(request, problem=problem_of(error).sentence, at=case_id)
     return _decided(request, "decided-ticked")
 
 
@@ -346,12 +347,8 @@ def _record(request: PageRequest, case_id: str, what: str, **more: Any) -> str:
 def _decided(request: PageRequest, notice: str) -> Response:
     """Back to the queue; the browser keeps the reviewer's name for the next case."""
     response = request.go("/review", notice)
-    signed = "".join(
-        sign
-        for sign in request.text("reviewer", 100).strip()
-        if (sign.isalnum() and sign.isascii()) or sign in " .-_"
-    )
-    response.set_cookie(REVIEWER, signed[:60], max_age=31_536_000, httponly=True, samesite="strict")
+    name = quote(request.text("reviewer", 100).strip())  # a cookie has only some ASCII characters
+    response.set_cookie(REVIEWER, name, max_age=31_536_000, httponly=True, samesite="strict")
     return response
 
 

@@ -15,6 +15,8 @@ from rlm_mem.dashboard.charts import Bar, bars
 from rlm_mem.dashboard.memories import Row, rows_of
 from rlm_mem.dashboard.words import address, day
 from rlm_mem.errors import InputError
+from rlm_mem.operations.chunks import Place
+from rlm_mem.operations.traits import decode_cursor, encode_cursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
 
-_PAGE = 50
+_PAGE, _MOST = 50, 400
 _BARS = 60
 
 
@@ -32,26 +34,30 @@ def timeline_page(request: PageRequest) -> Response:
     """Memories by day, newest first."""
     memory = request.memory
     since, until = request.text("since", 40).strip(), request.text("until", 40).strip()
-    limit = request.number("limit", _PAGE, 1, 400)
-    problem, rows = "", []
+    after, limit = request.text("after", 200), request.number("limit", _PAGE, 1, _MOST)
+    query = {"since": since, "until": until, "after": after}
+    problem, rows, place = "", [], None
     try:
-        ids = memory.list_chunks(
-            start_date=since or None, end_date=until or None, limit=limit + 1, newest_first=True
+        ids, place = memory.store.list_page(
+            limit,
+            after=decode_cursor("days", after, Place) if after else None,
+            start=since or None,
+            end=until or None,
+            newest_first=True,
         )
         rows = rows_of(memory.store, memory.store.get_many(ids).values())
     except InputError as error:
         problem = error.sentence
-    last = day(rows[limit - 1].at) if len(rows) > limit else ""
-    query = {"since": since, "until": until}
+    following = "" if place is None else encode_cursor("days", *place)
     return request.answer(
         "timeline.html",
-        days=_by_day(rows[:limit]),
+        days=_by_day(rows),
         since=since,
         until=until,
         problem=problem,
-        more=address("/timeline", **query, limit=limit * 2) if last and limit < 400 else "",
-        earlier=address("/timeline", since=since, until=last) if last and limit >= 400 else "",
-        empty=not rows and not since and not until,
+        more=address("/timeline", **query, limit=limit * 2) if following and limit < _MOST else "",
+        earlier=address("/timeline", **{**query, "after": following}) if following and limit >= _MOST else "",
+        empty=not rows and not any(query.values()),
         here=address("/timeline", **query, limit="" if limit == _PAGE else limit),
         live="memories",
     )

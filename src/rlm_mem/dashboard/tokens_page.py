@@ -12,7 +12,7 @@ from rlm_mem.errors import AccessDenied, ConflictError, InputError
 from rlm_mem.operations.problems import Refused, problem_of
 
 
-def tokens_page(request: PageRequest, *, made: Any = None, problem: str = "", status: int = 200) -> Response:
+def tokens_page(request: PageRequest, *, made: Any = None, problem: str = "") -> Response:
     """Tokens whose scope is within that of the reader's token, and a form for a new one.
 
     Args:
@@ -26,7 +26,7 @@ def tokens_page(request: PageRequest, *, made: Any = None, problem: str = "", st
     }
     return request.page(
         "tokens.html",
-        status=status,
+        status=400 if problem else 200,
         tokens=list(reversed(request.carry_out("listTokens").tokens)),
         permissions=[one for one in PERMISSIONS if request.client.access.permits(one)],
         server_read_only=request.state.read_only,
@@ -45,15 +45,14 @@ def change(request: PageRequest) -> Response:
         return request.go("/tokens", "token-revoked")
     if what != "create":
         raise InputError("the form has no known action")
-    lasts = request.text("expires", 40).strip()
     try:
         made = request.carry_out(
             "createToken",
             name=request.text("name", 200),
             namespaces=request.text("namespaces", 20_000).replace(",", " ").split(),
             permissions=request.texts("permission"),
-            expires=None if lasts == "never" else lasts or "90d",
+            expires=request.text("expires", 40).strip(),
         )
     except (InputError, ConflictError, AccessDenied, Refused) as error:
-        return tokens_page(request, problem=problem_of(error).sentence, status=400)
+        return tokens_page(request, problem=problem_of(error).sentence)
     return tokens_page(request, made=made)

@@ -23,7 +23,7 @@ from rlm_mem.http.limits import BodyTooLarge, ClientLimits, Limited, read_body
 from rlm_mem.http.streams import SERVED, Exchange
 from rlm_mem.operations.decoding import from_json, from_parameters, part, unknown_parameter
 from rlm_mem.operations.fitting import Reply, run_fitted
-from rlm_mem.operations.operation import Context, Operation
+from rlm_mem.operations.operation import PREFIX, Context, Operation
 from rlm_mem.operations.problems import Problem, problem, problem_of, refused
 from rlm_mem.operations.registry import ROUTES
 from rlm_mem.operations.state import ServerState
@@ -151,7 +151,7 @@ def _check_media(request: Request, allowed: Sequence[str]) -> None:
 
 
 def api_app(state: ServerState, limits: ClientLimits) -> ASGIApp:
-    """The HTTP interface of a server, to be mounted at ``/api/v1`` behind the guard."""
+    """The HTTP interface of a server, to be mounted at ``PREFIX`` behind the guard."""
     by_path: dict[str, list[Operation]] = {}
     for operation in ROUTES:
         by_path.setdefault(operation.path, []).append(operation)
@@ -161,7 +161,7 @@ def api_app(state: ServerState, limits: ClientLimits) -> ASGIApp:
 
 def nothing_there() -> Response:
     """The response for an unknown address."""
-    why = problem(404, "there is nothing at this address", hint="/api/v1/openapi.json lists every address")
+    why = problem(404, "there is nothing at this address", hint=f"{PREFIX}/openapi.json lists every address")
     return problem_response(why, _HEADERS)
 
 

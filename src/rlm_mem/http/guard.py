@@ -293,10 +293,8 @@ class Guard:
                     client, refusal = await self._client(scope, body)
                 except StorageError as error:
                     _log.error("the tokens cannot be read: %s", error)
-                    client, refusal = (
-                        None,
-                        _refusal_response(scope, 503, "the tokens of this server cannot be read"),
-                    )
+                    why = "the tokens of this server cannot be read"
+                    client, refusal = None, _refusal_response(scope, 503, why)
                 if client is not None:
                     set_client(scope, client)
                     name = client.access.name
@@ -314,17 +312,20 @@ class Guard:
                     raise
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:
-                seconds = time.perf_counter() - began
-                self._metrics.record(name, scope["method"], route_of(scope) or "", status, seconds)
-                _log.log(
-                    logging.WARNING if status in (401, 403, 421, 429) else logging.INFO,
-                    "%s %.200r %d%s",
-                    scope["method"],
-                    scope["path"],
-                    status,
-                    f" by {name!r:.200}" if name else "",
-                    extra={"token": name, "status": status, "seconds": round(seconds, 4)},
-                )
+                self._record(scope, name, status, time.perf_counter() - began)
+
+    def _record(self, scope: Scope, name: str, status: int, seconds: float) -> None:
+        """Count and log an answered request; ``name``: of its token, or empty."""
+        self._metrics.record(name, scope["method"], route_of(scope) or "", status, seconds)
+        _log.log(
+            logging.WARNING if status in (401, 403, 421, 429) else logging.INFO,
+            "%s %.200r %d%s",
+            scope["method"],
+            scope["path"],
+            status,
+            f" by {name!r:.200}" if name else "",
+            extra={"token": name, "status": status, "seconds": round(seconds, 4)},
+        )
 
     def _checks(self, scope: Scope, client: Caller) -> Callable[[], bool]:
         """A function that returns whether the client's token or login is still valid."""

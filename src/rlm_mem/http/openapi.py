@@ -10,7 +10,7 @@ import msgspec
 from rlm_mem import __version__
 from rlm_mem.chunk import ALL_LINK_TYPES, CHUNK_TYPES, TypeRegistry
 from rlm_mem.continuum.schema import TASK_TYPES
-from rlm_mem.operations.operation import Operation, parts_of
+from rlm_mem.operations.operation import PREFIX, Operation, parts_of
 from rlm_mem.operations.problems import MEDIA_TYPE, Problem
 from rlm_mem.operations.registry import ROUTES
 from rlm_mem.operations.types import PARTS
@@ -85,7 +85,7 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
             "description": "Long-term memory for LLM agents: everything that `Memory` does, for one namespace.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/api/v1"}],
+        "servers": [{"url": PREFIX}],
         "security": [{"token": []}],
         "tags": [{"name": group} for group in dict.fromkeys(operation.group for operation in ROUTES)],
         "paths": paths,

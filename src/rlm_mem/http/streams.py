@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, Response, StreamingResponse
 
@@ -29,7 +30,7 @@ from rlm_mem.operations.moving import (
     export_file,
     import_file,
 )
-from rlm_mem.operations.operation import EVENT_STREAM
+from rlm_mem.operations.operation import EVENT_STREAM, PREFIX
 from rlm_mem.operations.problems import Refused
 from rlm_mem.operations.shapes import answer_of
 from rlm_mem.operations.tokens import may_see
@@ -62,11 +63,20 @@ def event(name: str, data: Any, number: int | None = None) -> bytes:
 
 def stream(events: AsyncIterator[bytes], headers: Mapping[str, str] | None = None) -> StreamingResponse:
     """A response that sends events as they arrive, and comments while there are none, to keep the connection open."""
-    return StreamingResponse(
+    return _EventStream(
         with_keep_alive(events),
         media_type=EVENT_STREAM,
         headers={**(headers or {}), "X-Accel-Buffering": "no"},
     )
+
+
+class _EventStream(StreamingResponse):
+    """An event stream, which ends at once for HEAD: its connection could not be used again before the end."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "HEAD":
+            self.body_iterator = iterate_in_threadpool(())
+        await super().__call__(scope, receive, send)
 
 
 class TemporaryFile(FileResponse):
@@ -154,7 +164,7 @@ async def _ask(exchange: Exchange, operation: RunKind) -> Response:
     schema = given.schema if isinstance(given, RecallRequest) else None
     run = exchange.state.runs.start(exchange.opened, operation, given.question, limits, schema, given.as_of)
     if given.background:
-        return _json(run_out(run), 202, {"Location": f"/api/v1/runs/{run.id}"})
+        return _json(run_out(run), 202, {"Location": f"{PREFIX}/runs/{run.id}"})
     if wants_events(exchange.request):
         return stream(run_events(run, owned=True, max_tokens=given.max_tokens))
     if not await finished(run, exchange.request):

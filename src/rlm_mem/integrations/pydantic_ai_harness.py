@@ -214,8 +214,7 @@ def _replayed(receipts: Mapping[str, Any], operation: MemoryOperation) -> Memory
 
 def _around(content: str, query: str, most: int) -> str:
     """At most ``most`` characters of a file, around the first place with a word of the query."""
-    lower = content.lower()
-    places = [place for word in query.lower().split() if (place := lower.find(word)) >= 0]
-    start = max(0, min(places, default=0) - most // 3)
+    found = re.search("|".join(map(re.escape, query.split())), content, re.IGNORECASE)
+    start = max(0, (found.start() if found else 0) - most // 3)
     start = max(0, min(start, len(content) - most))
     return content[start : start + most]

@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rlm_mem.config import home_folder, working_folder
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
 from rlm_mem.mcp.commented_json import is_empty, read_commented, rewritten, without_empty
 from rlm_mem.mcp.hook_clients import Place
@@ -46,8 +47,10 @@ def read_text(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"{path} cannot be read: {error}") from None
+    except UnicodeDecodeError:
+        raise StorageError(f"{path} cannot be read: it is not text in UTF-8") from None
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:
@@ -167,7 +170,7 @@ def remove_file(path: Path) -> None:
             path.write_text("{}\n" if path.suffix == ".json" else "", encoding="utf-8")
             return
         path.unlink()
-        if path.parent not in (Path.home(), Path.cwd()) and not any(path.parent.iterdir()):
+        if path.parent not in (home_folder(), working_folder()) and not any(path.parent.iterdir()):
             path.parent.rmdir()
     except OSError as error:
         raise StorageError(f"{path} cannot be deleted: {error.strerror}") from None
@@ -228,7 +231,7 @@ def removal(path: Path, present: str, edit: Callable[[str, Any], Edit], ours: An
 
 
 def remove_content(path: Path, now: datetime) -> None:
-    """Delete a settings file without other content, or empty it if its backup says that it was there before.
+    """Delete a settings file without other content, or empty it if it was empty before, as its backup shows.
 
     Raises:
         StorageError: the file cannot be changed.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem import __version__
 from rlm_mem.chunk.types import amount
-from rlm_mem.config import Config, locate
+from rlm_mem.config import Config, home_folder, locate, working_folder
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp.clients import CLIENTS, Client, is_here, read_text
 from rlm_mem.mcp.commented_json import read_commented
@@ -74,7 +74,7 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
     else:
         yield from _examine_brain(place, namespace)
         yield from _engines(config)
-    here = Path.home(), os.environ, Path.cwd()
+    here = home_folder(), os.environ, working_folder()
     plugin = _has_plugin(*here[:2])
     yield from _clients(*here, plugin=plugin)
     yield from _hooks(*here, plugin=plugin)

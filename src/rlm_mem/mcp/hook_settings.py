@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlm_mem.config import home_folder
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.mcp.clients import Edit, read_text
 from rlm_mem.mcp.commented_json import is_empty, read_commented, rewritten, without_empty
@@ -29,7 +30,7 @@ def cursor_has_our_hooks(event: Mapping[str, Any]) -> bool:
     cursor = hook_client_named("cursor")
     roots = event.get("workspace_roots")
     folders = [Path(one) for one in roots if isinstance(one, str)] if isinstance(roots, list) else []
-    files = [cursor.user(Path.home(), os.environ), *(folder / cursor.project for folder in folders)]
+    files = [cursor.user(home_folder(), os.environ), *(folder / cursor.project for folder in folders)]
     return any(our_hooks(read_text(file)) for file in files)
 
 

@@ -23,7 +23,7 @@ from rlm_mem.capture.projects import Project, project_of
 from rlm_mem.capture.rules import load_limits, load_rules
 from rlm_mem.capture.transcripts import Session, SessionMessage
 from rlm_mem.config import user_data_brain
-from rlm_mem.errors import InputError, RlmMemError, StorageError
+from rlm_mem.errors import InputError, InvalidConfig, RlmMemError, StorageError
 from rlm_mem.store.core.brain_files import SHOWN
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _folder(event: Mapping[str, Any]) -> Path:
     if isinstance(roots, list) and roots and isinstance(roots[0], str):
         return Path(roots[0])
     cwd = event.get("cwd")
-    return Path(cwd) if isinstance(cwd, str) and cwd else Path.cwd()
+    return Path(cwd) if isinstance(cwd, str) else Path()
 
 
 def _first(event: Mapping[str, Any], *names: str) -> Any:
@@ -225,9 +225,9 @@ def log_file() -> Path:
     return user_data_brain().parent / "hooks.log"
 
 
-def recent_failures(days: int = 7) -> list[str]:
-    """The last lines of the log that are of the last days; empty if it cannot be read."""
-    since = (datetime.now().astimezone() - timedelta(days=days)).timestamp()
+def recent_failures() -> list[str]:
+    """The last lines of the log that are of the last 7 days; empty if it cannot be read."""
+    since = (datetime.now().astimezone() - timedelta(days=7)).timestamp()
     try:
         with log_file().open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -270,16 +270,16 @@ def guarded(what: str, seconds: float) -> Iterator[None]:
 
 
 def _write_log(what: str, reason: str) -> None:
-    path = log_file()
     line = " ".join(f"{datetime.now().astimezone():{_LOG_TIME}} {what}: {reason}".split())
     try:
+        path = log_file()
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:
             path.replace(path.with_suffix(".log.old"))
         with path.open("a", encoding="utf-8", errors="replace") as file:
             file.write(line[:2_000] + "\n")
-    except OSError:
-        return  # a full disk must not block the client either
+    except (OSError, InvalidConfig):
+        return  # a full disk, or a user without a home folder, must not block the client either
 
 
 # --- pauses, during which hooks neither provide memories to agents nor capture anything ---------------------
@@ -320,7 +320,7 @@ def paused() -> str | None:
         return (
             _end_in_words(end) if end == _NO_END or datetime.now(UTC) < datetime.fromisoformat(end) else None
         )
-    except FileNotFoundError:
+    except (FileNotFoundError, InvalidConfig):  # a user without a home folder has no pause either
         return None
     except (OSError, ValueError, TypeError):
         return _end_in_words(_NO_END)

@@ -20,6 +20,7 @@ from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, p
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
 from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, about, matching
+from rlm_mem.store.core.brain_files import is_mirror
 
 MAX_STEPS = 5_000
 MAX_BYTES = 32 * 1024 * 1024
@@ -157,6 +158,8 @@ def _run_step(context: Context, step: Step, done: list[StepDone]) -> StepDone:
         for name in ("chunk_id", "target_id", "link_type")
         if (given := getattr(step, name, None)) is not None
     }
+    if isinstance(step, Delete | Restore) and is_mirror(path["chunk_id"]):
+        raise refused(409, f"{path['chunk_id']} is a tiered memory, which is archived on its own")
     revision = getattr(step, "if_revision", None)
     answer = _FUNCTIONS[type(step)](
         # A step has the same fields as the body and parameters of its address.

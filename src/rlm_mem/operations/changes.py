@@ -110,7 +110,8 @@ class ChangeFeed:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         if self._thread is not None:
-            self._thread.shutdown(wait=True)
+            # A poll may wait for a database: meanwhile other requests are answered.
+            await asyncio.to_thread(self._thread.shutdown)
             self._thread = None
 
     async def follow(self, *, events: bool = False, ready: bool = False) -> AsyncIterator[ChangeNotice]:

@@ -10,7 +10,7 @@ from rlm_mem.chunk import Chunk, expiry, parse_time
 from rlm_mem.chunk.types import origin_mark, rank
 from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
-from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.operation import PREFIX, Context, Operation, Tool
 from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import (
     ChunkOut,
@@ -67,9 +67,9 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.text.secrets import Screened
 
-PREFIX = "/api/v1"
 _GROUP = "chunks"
-Place = tuple[float, int]
+Place = tuple[float, Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]]
+"""Position in a list of chunks: time, and number in the index."""
 _EARLIER = 3
 """Most earlier memories that the tool for agents names."""
 #: Fields of a chunk's metadata that a change may name.
@@ -356,7 +356,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
 
 
 def _earlier(context: Context, made: RememberResult, most: int) -> list[EarlierMemory]:
-    """The earlier memories nearest to a new text of one chunk: a calling agent sees what it makes out of date."""
+    """Return the earlier memories nearest to a new text of one chunk, which it may make out of date."""
     if not most or not made.is_one_new_chunk:
         return []
     memory = context.opened.reading.memory

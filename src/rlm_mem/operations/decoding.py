@@ -102,8 +102,8 @@ def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None 
     """Decode a request from the arguments of a tool, or from the fields of a form.
 
     Args:
-        given: an object, that object as JSON text, or None. Numbers and lists may be given as text; null, an empty
-            text and (unless the type is text) the word null omit an argument.
+        given: an object, that object as JSON text, or None. Numbers, lists and objects may be given as text; null, an
+            empty text and (unless the type is text) the word null omit an argument.
         aliases: other names of fields; giving both an alias and its field is refused.
 
     Raises:
@@ -273,13 +273,13 @@ def _typed(text: str, kind: Any) -> Any:
 
 
 def _normalized(value: Any, kind: Any) -> Any:
-    """Convert a list given as JSON text, as `a, b` or as one word, and a time in any ISO form; keep other values."""
+    """Convert lists and objects given as JSON text, lists as `a, b` or one word, and times in any ISO form."""
     if not isinstance(value, str):
         return value
     text = value.strip()
+    if (text.startswith("[") and _allows(list, kind)) or (text.startswith("{") and _allows(dict, kind)):
+        return _parse_json(text)
     if _allows(list, kind):
-        if text.startswith("["):
-            return _parse_json(text)
         return [word.strip() for word in text.split(",") if word.strip()] or None
     if _allows_time(kind) and not re.search(TIME_PATTERN, text):
         try:

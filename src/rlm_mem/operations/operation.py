@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from rlm_mem.access.grants import Permission
 from rlm_mem.errors import NamespaceError
-from rlm_mem.operations.context import Handles, OpenMemory, Settings
+from rlm_mem.operations.context import Handles, OpenMemory
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.types import Request
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.operations.runs import RunRegistry
 
+#: The address of the HTTP interface, below which every operation has its path.
+PREFIX = "/api/v1"
 #: Media type of server-sent events.
 EVENT_STREAM = "text/event-stream"
 
@@ -57,11 +59,6 @@ class Context:
     def handles(self) -> Handles:
         """Handles of open recalls."""
         return self.opened.handles
-
-    @property
-    def settings(self) -> Settings:
-        """Settings of the server."""
-        return self.opened.settings
 
     @property
     def runs(self) -> RunRegistry:

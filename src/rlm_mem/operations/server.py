@@ -61,7 +61,7 @@ def model_name(memory: Memory) -> str:
 def _about(context: Context, _: object) -> About:
     store = context.memory.store
     return About(
-        __version__, store.namespace, context.settings.read_only, model_name(context.memory),
+        __version__, store.namespace, context.opened.settings.read_only, model_name(context.memory),
         list(store.types.chunk_types), list(store.types.link_types),
     )  # fmt: skip
 
@@ -77,7 +77,7 @@ def _status(context: Context, _: Bounded) -> Status:
         tokens=figures.total_tokens,
         tags=[TagCount(tag, count) for tag, count in context.memory.tags(20)],
         model=model_name(context.memory),
-        read_only=context.settings.read_only,
+        read_only=context.opened.settings.read_only,
         open_recalls=len(context.handles),
     )
 

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 from rlm_mem.errors import InputError
 from rlm_mem.operations.asking import Budgets, limits_of
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
-from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.operation import PREFIX, Context, Operation, Tool
 from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, cited_answer, fill, recall_answer
 from rlm_mem.operations.types import (
     QUESTION_NAMES,
@@ -152,7 +152,7 @@ def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply[Sessi
         session.hit_scores,
         context.handles.idle_seconds,
     )
-    return Reply(opened, headers={"Location": f"/api/v1/sessions/{handle}"})
+    return Reply(opened, headers={"Location": f"{PREFIX}/sessions/{handle}"})
 
 
 def _run_program(context: Context, code: str) -> tuple[Execution, RecallResult | None]:

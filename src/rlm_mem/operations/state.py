@@ -9,7 +9,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from rlm_mem.errors import RlmMemError
 from rlm_mem.operations.changes import ChangeFeed
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.runs import RunRegistry
@@ -89,14 +88,14 @@ class ServerState:
         # Loading the tokenizer's tables blocks the interpreter for a third of a second.
         count_tokens("")
         for prepare in self.at_start:
-            prepare()
+            try:
+                prepare()
+            except Exception as error:  # noqa: BLE001 - the request that needs it reports it again
+                _logger.info("the preparation failed: %s", error)
 
     def _warm_up_search(self) -> None:
         """Load the dictionaries, postings and ranker that the first search needs."""
-        try:
-            self.memory.search("anything", limit=1)
-        except RlmMemError as error:  # the next search reports it again
-            _logger.info("the first search failed: %s", error)
+        self.memory.search("anything", limit=1)
 
     async def stop(self) -> None:
         """Wait for the preparation of ``start`` to end, then end every stream."""

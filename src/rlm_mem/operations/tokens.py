@@ -97,8 +97,10 @@ def _create(context: Context, request: NewToken) -> MadeToken:
             hint="name namespaces within its own",
             needed="admin",
         )
+    # A form cannot give null: an empty field is omitted.
+    lasts = None if request.expires == "never" else request.expires
     record, token = file.create(
-        request.name, reached, wanted, lasts=request.expires, rate=request.rate, by=access.actor
+        request.name, reached, wanted, lasts=lasts, rate=request.rate, by=access.actor
     )
     _log(context, "token_create", record)
     return MadeToken(token, _out(file, record))

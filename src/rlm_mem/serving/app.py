@@ -19,6 +19,7 @@ from rlm_mem.http.guard import API, Guard, Keys, login_routes
 from rlm_mem.http.limits import Buckets, ClientLimits, Limited
 from rlm_mem.http.metrics import MEDIA_TYPE, Metrics, Observed
 from rlm_mem.http.site import Site
+from rlm_mem.operations.operation import PREFIX
 from rlm_mem.operations.problems import problem_of
 from rlm_mem.serving.mcp_app import McpApp
 
@@ -70,7 +71,7 @@ def create_app(
     if api:
         from rlm_mem.http.app import api_app
 
-        routes.append(Mount("/api/v1", app=api_app(state, limits)))
+        routes.append(Mount(PREFIX, app=api_app(state, limits)))
     login_page = pages.login_page if dashboard else None
     if login_page is not None:
         routes += login_routes(keys, login_page)

@@ -21,6 +21,7 @@ from rlm_mem.errors import InvalidConfig, StorageError
 from rlm_mem.http.guard import Keys
 from rlm_mem.http.metrics import Metrics
 from rlm_mem.operations.context import OpenMemory, Settings
+from rlm_mem.operations.operation import PREFIX
 from rlm_mem.operations.state import ServerState
 from rlm_mem.serving.app import create_app
 from rlm_mem.serving.handover import Predecessor, start_successor
@@ -147,18 +148,9 @@ def serve_all(
             site=site,
             metrics=metrics,
         )
-        lines = [f"HTTP at {site.address}/api/v1, {token_source}"] if api else []
-        lines.append(f"MCP at {site.address}/mcp" if api else f"MCP at {site.address}/mcp, {token_source}")
-        link = f"{site.address}/login?code={keys.new_code()}" if dashboard and token is not None else None
-        if link is not None:
-            lines.append(f"dashboard, by a link that works once: {link}")
         if predecessor is None:
-            print("\n".join(lines), file=sys.stderr, flush=True)
-        if link is not None and open_browser and predecessor is None:
-            import webbrowser
-
-            # The socket is listening, so the browser's requests wait until the application has started.
-            webbrowser.open(link)
+            code = keys.new_code() if dashboard and token is not None else None
+            _announce(site.address, token_source, code, api=api, open_browser=open_browser)
 
         def hand_over() -> Awaitable[bool]:
             handover_state = {
@@ -180,6 +172,21 @@ def serve_all(
             for server in made:
                 server.close()
             state.close()
+
+
+def _announce(address: str, token_source: str, code: str | None, *, api: bool, open_browser: bool) -> None:
+    """Print the addresses to stderr, with a link to the dashboard if there is a login code, and open it if wanted."""
+    lines = [f"HTTP at {address}{PREFIX}, {token_source}"] if api else []
+    lines.append(f"MCP at {address}/mcp" if api else f"MCP at {address}/mcp, {token_source}")
+    link = f"{address}/login?code={code}"
+    if code is not None:
+        lines.append(f"dashboard, by a link that works once: {link}")
+    print("\n".join(lines), file=sys.stderr, flush=True)
+    if code is not None and open_browser:
+        import webbrowser
+
+        # The socket is listening, so the browser's requests wait until the application has started.
+        webbrowser.open(link)
 
 
 def _owner_token(network: Network, path: Path | None, before: Mapping[str, Any]) -> tuple[str | None, str]:
