@@ -17,6 +17,7 @@ from hypothesis import given, settings, strategies as st
 from rlm_mem.models.base import LLM, Message
 from rlm_mem.models.opening import get_llm
 from rlm_mem.offline import OfflineLLM
+from rlm_mem.offline.model import READ_PROMPT
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
@@ -254,3 +255,32 @@ def test_a_reading_copes_with_any_text(question: str, texts: list[str], author: 
         assert {passage.chunk_id for passage in reading.passages} <= {
             passage.chunk_id for passage in passages
         }
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"at": "2026-01-01"},
+        {"score": "high"},
+        {"score": float("nan")},
+        {"later_note": {"text": "no", "later_note": {"text": "yes"}}},
+    ],
+)
+def test_a_program_may_give_the_reader_passages_of_any_form(more: dict[str, Any]) -> None:
+    first = {
+        "chunk_id": "a",
+        "text": "The standup is on Tuesday at 10.",
+        "at": "2026-01-02T00:00:00Z",
+        "score": 1.0,
+    }
+    passages = [first, {"chunk_id": "b", "text": "The standup is on Monday at 9."} | more]
+    context = json.dumps({"question": "When is the standup?", "passages": passages, "wider": [], "more": []})
+    reply = json.loads(OfflineLLM().complete(f"{READ_PROMPT}\n<context>{context}</context>").text)
+    assert set(reply["chunk_ids"]) <= {"a", "b"}
+    assert reply["chunk_ids"]
+
+
+def test_a_context_may_be_nested_deeply() -> None:
+    context = "[" * 900 + '"Ben lives in Braga."' + "]" * 900
+    text = OfflineLLM().complete(f"Where does Ben live?\n<context>{context}</context>").text
+    assert "Braga" in text

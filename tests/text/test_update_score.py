@@ -772,3 +772,9 @@ def test_a_question_gives_no_lasting_answer() -> None:
     assert asked is not None
     assert is_passing(asked, "Quiz: is Lina's favourite flower the rose?", ENGLISH, year=2025)
     assert not is_passing(asked, "Lina's favourite flower is the rose.", ENGLISH, year=2025)
+
+
+def test_a_capital_i_with_a_dot_whose_small_letter_is_two_characters_shifts_no_words() -> None:
+    question = "How much does İİİstanbul pay the plumber Ana?"
+    earlier = "İİİstanbul pays the plumber Ana 40 euros."
+    assert retold(question, earlier, "Ana now charges İİİstanbul 50 euros.")

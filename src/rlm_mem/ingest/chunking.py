@@ -17,7 +17,7 @@ from rlm_mem.ingest.cuts import CutCosts, Cuts, Sizes, find_cuts, pack
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.analysis import plain_words
 from rlm_mem.text.blocks import blocks, units
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import folded, late
 from rlm_mem.text.secrets import Screened, screen
 from rlm_mem.text.segments import headings_at
 from rlm_mem.text.tokens import count_many, count_tokens
@@ -239,7 +239,7 @@ def detect_content_type(content: str) -> str:
     text = content[:_MAX_TEXT].replace("’", "'")
     label = _LABEL.match(text)
     if label is not None:
-        return _LABELS[label[1].lower()]
+        return _LABELS[folded(label[1])]
     weights = dict.fromkeys(_WEIGHTS, 0.0)
     total, turns = 0.0, 0
     for block in blocks(text):

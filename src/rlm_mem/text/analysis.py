@@ -71,6 +71,13 @@ _WORD = re.compile(
     r"\d{1,3}(?:,\d{3}){1,8}(?![\w,])"
     r"|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*(?:\u2010\r?\n[ \t]*[^\W\d_]+)?"
 )
+_MARKS = (
+    r"[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+    r"\u3099\u309a]"
+)
+"""Accents behind their letters, and vowel signs of Indic scripts, which are no letters for `re`."""
+_HAS_MARK = late(_MARKS)
+_MARKED_WORD = late(_WORD.pattern.replace(r"[^\W_]+", rf"(?:[^\W_]++{_MARKS}*+)++"))
 _BROKEN = late(r"\u2010\s+")  # a word broken at the end of a line
 _ELIDED = late(
     r"(?:[cdjlmnst]|(?:jus|lors|puis|quoi)?qu|(?:da|de|ne|que|su)?ll|all|un)'(?=[^\W\d_]{2})", re.IGNORECASE
@@ -358,17 +365,22 @@ def plain_words(sentence: str) -> tuple[str, ...]:
     return found if "".join(found).isalnum() else ()
 
 
+def _word_of(text: str) -> re.Pattern[str]:
+    """The pattern of a word; that of words with marks of their own takes twice the time."""
+    return _WORD if text.isascii() or _HAS_MARK.search(text) is None else _MARKED_WORD
+
+
 def words_in(text: str) -> Sequence[str]:
     """Raw words of `text` in order (see `words`)."""
     if len(text) <= LONGEST and (plain := plain_words(text)):
         return plain
     found = text.rstrip(".!?").replace(", ", " ").split()
-    return found if text.isascii() and "".join(found).isalnum() else _WORD.findall(_plain(text))
+    return found if text.isascii() and "".join(found).isalnum() else _word_of(text).findall(_plain(text))
 
 
 def words(text: str) -> Iterator[tuple[str, int, int]]:
     """Raw words of `text` with character offsets: runs of letters and digits, with inner apostrophes."""
-    for match in _WORD.finditer(_plain(text)):
+    for match in _word_of(text).finditer(_plain(text)):
         yield match.group(), match.start(), match.end()
 
 
@@ -454,6 +466,8 @@ class Analyser:
                 return (word[:MAX_TERM],)
             if word.isalpha() and word.islower():  # most other words
                 return () if word in left_out else (self.stem(word),)
+        else:
+            word = normalise_unicode("NFC", word)
         found: list[str] = []
         for raw in self._split(word, singles):
             folded = fold(raw)

@@ -147,18 +147,16 @@ def find_dates(text: str, reference: datetime | date | None = None) -> list[Date
                 continue
             try:
                 resolved = _resolve(kind, match, today)
-            except (ValueError, OverflowError):  # "31 February 2023", "999 years ago" before year 1
-                continue
-            if resolved is None:
-                continue
-            first, last, precision, relative = resolved
-            prefix = _BEFORE.search(text, max(0, start - 40), start)
-            if prefix and precision == "day":
-                try:
-                    first, last, precision = _shift(prefix["what"].lower(), prefix["way"].lower(), first)
-                except OverflowError:
+                if resolved is None:
                     continue
-                start = prefix.start()
+                first, last, precision, relative = resolved
+                prefix = _BEFORE.search(text, max(0, start - 40), start)
+                if prefix and precision == "day":
+                    first, last, precision = _shift(prefix["what"].lower(), prefix["way"].lower(), first)
+                    start = prefix.start()
+            except (ValueError, OverflowError, KeyError):
+                # "31 February 2023", "999 years ago" before year 1, "aprıl" (a dotless i, whose case is ignored, too)
+                continue
             taken[start:end] = b"\x01" * (end - start)
             yearless = relative and match.groupdict().get("month") is not None
             found.append(DateMention(start, end, text[start:end], first, last, precision, relative, yearless))
@@ -249,21 +247,21 @@ def _shift(what: str, way: str, day: date) -> tuple[date, date, str]:
         monday = day - timedelta(days=day.weekday())
         return (monday, monday + timedelta(days=6), "week") if what == "week" else (day, day, "day")
     if what in _WEEKDAY:
-        gap = (
-            (day.weekday() - _WEEKDAY[what] - 1) % 7 + 1
-            if back
-            else (_WEEKDAY[what] - day.weekday() - 1) % 7 + 1
-        )
-        there = day - timedelta(days=gap) if back else day + timedelta(days=gap)
+        there = _nearest_weekday(day, _WEEKDAY[what], back=back)
         return there, there, "day"
     if what == "weekend":
-        gap = (day.weekday() - 5 - 1) % 7 + 1 if back else (5 - day.weekday() - 1) % 7 + 1
-        saturday = day - timedelta(days=gap) if back else day + timedelta(days=gap)
+        saturday = _nearest_weekday(day, _WEEKDAY["saturday"], back=back)
         return saturday, saturday + timedelta(days=1), "day"
     length = {"day": 1, "week": 7, "month": 30, "year": 365}[what]
     if back:
         return day - timedelta(days=length), day - timedelta(days=1), "day" if what == "day" else "week"
     return day + timedelta(days=1), day + timedelta(days=length), "day" if what == "day" else "week"
+
+
+def _nearest_weekday(day: date, weekday: int, *, back: bool) -> date:
+    """The last such weekday before a day, or the first after it."""
+    gap = (day.weekday() - weekday if back else weekday - day.weekday()) - 1
+    return day + timedelta(days=(-1 if back else 1) * (gap % 7 + 1))
 
 
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -296,7 +294,7 @@ def _nearest_year(month: int, today: date) -> int:
 
 
 def _move(day: date, unit: str, count: int) -> date:
-    if unit in ("day",):
+    if unit == "day":
         return day + timedelta(days=count)
     if unit in ("week", "weekend"):
         return day + timedelta(weeks=count)
@@ -318,14 +316,9 @@ def _around(day: date, unit: str) -> _Resolved:
 
 
 def _weekday(which: str, weekday: int, today: date) -> _Resolved:
-    back = (today.weekday() - weekday - 1) % 7 + 1
-    if which in ("next", "the following", "coming", "this"):
-        ahead = (weekday - today.weekday() - 1) % 7 + 1
-        day = today + timedelta(days=ahead)
-    elif which == "on":
-        day = today - timedelta(days=back % 7)
-    else:
-        day = today - timedelta(days=back)
+    if which == "on" and today.weekday() == weekday:
+        return today, today, "day", True
+    day = _nearest_weekday(today, weekday, back=which not in ("next", "the following", "coming", "this"))
     return day, day, "day", True
 
 

@@ -239,7 +239,7 @@ class _Reader(SentenceReader):
         tokens = tokens_of(self.text, found)
         if not tokens or self.text.rstrip().endswith("?"):
             return []
-        if len(tokens) > 2 and tokens[0].text.isdigit() and tokens[1].text in (".", ":"):
+        if len(tokens) > 2 and tokens[0].text.isdecimal() and tokens[1].text in (".", ":"):
             self.number = int(tokens[0].text[:9])
             tokens = tokens[2:]
         lows = self.lows = {one.low for one in tokens}

@@ -438,7 +438,7 @@ def _narrows_subject(
     In a question, a word after a preposition also narrows it: "the code of the shop".
     """
     written = WORD.findall(text)
-    found = WORD.findall(text.lower())
+    found = list(map(str.lower, written))
     for place, word in enumerate(found):
         if missing.isdisjoint(analyser.terms(word)):
             continue
