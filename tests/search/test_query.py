@@ -226,3 +226,12 @@ def test_an_event_used_as_a_date_is_an_anchor() -> None:
     assert query.anchor.terms == ("move", "oslo")
     assert analyse_query("What did she paint after 3 May 2023?", ENGLISH).anchor is None
     assert analyse_query("What came after the move?", ENGLISH).anchor is None
+
+
+def test_a_word_of_thousands_of_terms_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A paragraph in Chinese may have no space; looking it up for each of its terms took seconds."""
+    asked: list[str] = []
+    monkeypatch.setattr("rlm_mem.search.query.fold", lambda word: asked.append(word) or word)
+    query = analyse_query("猫吃鱼" * 300, ENGLISH)
+    assert "吃鱼" in query.terms
+    assert asked == ["猫吃鱼" * 300]

@@ -216,16 +216,19 @@ def _word_weights(question: str, left_out: Collection[int], analyser: Analyser) 
     default = DEFAULT_ASKED.search(question)
     reach = default.span() if default else (0, 0)
     weights: dict[str, float] = {}
+    word, at, is_everyday = "", -1, False
     for term, start, end in located:
-        word = question[start:end]
+        if start != at:  # a word without spaces may have thousands of terms
+            word, at = question[start:end], start
+            is_everyday = (
+                (analyser.is_stop(fold(word)) and not (start and word[0].isupper()))
+                or word.lower() in phrasing
+                or reach[0] <= start < reach[1]
+            )
         weight = WEAK if term in weak else 1.0
         if end - start > 1 == len(term) and is_han(term):
             weight = SINGLE
-        elif (
-            (analyser.is_stop(fold(word)) and not (start and word[0].isupper()))
-            or word.lower() in phrasing
-            or reach[0] <= start < reach[1]
-        ):
+        elif is_everyday:
             weight = EVERYDAY
         elif word.isascii():
             # Beside "SQLite", its parts together count as one word.
