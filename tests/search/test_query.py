@@ -45,6 +45,10 @@ ENGLISH = get_analyser()
         ("Would she like the opera?", "would"),
         ("Is the server up?", "yes_no"),
         ("connection pool", "words"),
+        ("Please, tell me the deploy port", "what"),
+        ("show us when it was", "when"),
+        ("show me", "what"),
+        ("show deploy ports", "words"),
     ],
 )
 def test_the_kind_of_a_question_follows_its_first_question_word(question: str, kind: str) -> None:

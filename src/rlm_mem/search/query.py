@@ -104,6 +104,8 @@ _KINDS = (
     ("what", (r"(?:what|which)\b",)),
 )  # fmt: skip
 _WOULD = signed(r"^(?:would|could|might|is it likely)\b|\b(?:likely|potentially|might)\b")
+_REQUEST = signed(r"^(?:(?:please|kindly|hey|hi|ok|so|and)\W+)*(?:tell|give|show|send|remind|find|get)\s+(?:me|us)\b")
+"""A request in words that ask like a question: "tell me the deploy port"."""
 _YES_NO = late(r"^(?:is|are|was|were|do|does|did|has|have|had|can|should|will)\b", re.IGNORECASE)
 _PLURAL_WANTED = signed(
     r"\b(?:what|which) (?:\w+ ){0,2}?(?!was\b|is\b|does\b|has\b|this\b)\w{3,}s\b(?! name)|"
@@ -240,7 +242,7 @@ def _word_weights(question: str, left_out: Collection[int], analyser: Analyser) 
 
 
 def question_kind(text: str) -> str:
-    """Return what a question asks for: "when", "where", "why", "who", …; "words" for bare keywords."""
+    """Return what a question or request asks for: "when", "where", "why", "who", …; "words" for bare keywords."""
     stripped = text.strip()
     if _WOULD.search(stripped):
         return "would"
@@ -253,7 +255,7 @@ def question_kind(text: str) -> str:
             for form in forms:
                 if word in form.partition(" ")[0] and _compiled(form).match(stripped, asks.start()):
                     return kind
-    return "words"
+    return "what" if _REQUEST.search(stripped) else "words"
 
 
 @cache
