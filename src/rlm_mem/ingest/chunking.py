@@ -17,7 +17,8 @@ from rlm_mem.ingest.cuts import CutCosts, Cuts, Sizes, find_cuts, pack
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.analysis import plain_words
 from rlm_mem.text.blocks import blocks, units
-from rlm_mem.text.patterns import folded, late
+from rlm_mem.text.dates import MONTH_NAMES
+from rlm_mem.text.patterns import folded, late, word_set
 from rlm_mem.text.secrets import Screened, screen
 from rlm_mem.text.segments import headings_at
 from rlm_mem.text.tokens import count_many, count_tokens
@@ -288,10 +289,6 @@ def _sentence_type(sentence: str) -> str:
     return "note" if opens and _FEELING.match(sentence) else "fact"
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 def _rules(*alternatives: str) -> re.Pattern[str]:
     return late("|".join(f"(?:{rule})" for rule in alternatives), re.IGNORECASE)
 
@@ -368,7 +365,7 @@ _PREFERENCE = _rules(
     r"^(?:always|never) (?:answer|reply|respond|use|write|include|call|address|give|show)\b",
 )
 _DAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
-_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_MONTHS = "|".join(MONTH_NAMES)
 _PERIOD = (
     rf"(?:{_DAYS}|{_MONTHS}|mornings?|evenings?|nights?|afternoons?|days?|weeks?|weekends?|months?|years?|"
     rf"quarters?|summers?|winters?)"
@@ -418,7 +415,7 @@ _STATEMENT = _rules(
     r"'s\s+(?:a|an|the|in|on|at|name)\b",
     r"\b[a-z]{3,}ed (?:the|a|an|its|his|her|their|my|our|in|on|at|to|from|by|for|about)\b",
 )
-_STATING_WORDS = _words(
+_STATING_WORDS = word_set(
     """
     is are was were has have had isn't aren't wasn't weren't hasn't contain contains consist consists include
     includes cost costs weigh weighs measure measures equal equals mean means live lives lived work works worked
@@ -434,7 +431,7 @@ _STATING_WORDS = _words(
 
 # A rule set is tried only on sentences with one of its words, which most sentences lack.
 _WORD = late(r"[a-z']+")
-_DECISION_WORDS = _words(
+_DECISION_WORDS = word_set(
     """
     decided opted resolved elected voted agreed concluded committed chosen chose picked selected approved rejected
     adopted settled ruled signed mind minds made make took reached decision choice plan now forward let's will
@@ -442,7 +439,7 @@ _DECISION_WORDS = _words(
     standardising standardizing went accepted switched migrated
     """
 )
-_PREFERENCE_WORDS = _words(
+_PREFERENCE_WORDS = word_set(
     """
     prefer prefers preferred preferring preference preferences favourite favourites favorite favorites like likes
     love loves enjoy enjoys hate hates dislike dislikes adore adores despise despises detest detests loathe
@@ -450,13 +447,13 @@ _PREFERENCE_WORDS = _words(
     passionate obsessed addicted into please kindly always never use write keep give
     """
 )
-_TENTATIVE_WORDS = _words(
+_TENTATIVE_WORDS = word_set(
     """
     maybe perhaps might may could should shall would probably possibly think guess wonder hope hopefully suppose
     sure seem seems going need needs have want let's let
     """
 )
-_PATTERN_WORDS = _words(
+_PATTERN_WORDS = word_set(
     """
     every each whenever usually typically generally normally regularly frequently often repeatedly routinely
     habitually consistently constantly invariably occasionally intermittently seldom rarely always tend tends keep
@@ -465,7 +462,7 @@ _PATTERN_WORDS = _words(
     """
 )
 
-_OPENINGS = _words(
+_OPENINGS = word_set(
     """
     hey hi hello thanks thank haha lol wow oh ok okay yeah yep sure cool great awesome congrats good sounds see you bye
     welcome sorry well nice hope hoping looking

@@ -30,12 +30,11 @@ from rlm_mem.offline.phrases import (
     SPLIT,
     TIME,
     TITLED,
-    word_set,
 )  # fmt: skip
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
 from rlm_mem.offline.word_classes import NUMBER, degree, same_words, stem_of, value_pattern
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 MAX_WORDS = 45
 """Most words of a whole sentence as an answer; a longer one is cut at a comma or semicolon."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from rlm_mem.offline.passages import Passage, Sentence, Word
-from rlm_mem.offline.phrases import FUNCTION_WORDS, TIME, word_set
+from rlm_mem.offline.phrases import FUNCTION_WORDS, TIME
 from rlm_mem.offline.question import Question
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 _FIGURE = late(r"[^\W\d_]{0,3}\d{1,9}(?:\.\d{1,4})*")
 _YEAR = late(r"(?:1[89]|20)\d\d")

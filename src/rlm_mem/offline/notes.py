@@ -17,12 +17,12 @@ from rlm_mem.offline.features import lags_behind
 from rlm_mem.offline.figures import is_about_other_figure
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_stems
-from rlm_mem.offline.phrases import FULL_NAME, FUNCTION_WORDS, PATH, ROLE, word_set
+from rlm_mem.offline.phrases import FULL_NAME, FUNCTION_WORDS, PATH, ROLE
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.offline.word_classes import RELATIONS, Relation, degree, stem_of, value_pattern
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 _LABELS = word_set(
     """

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, split_sentences
-from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
+from rlm_mem.offline.phrases import FUNCTION_WORDS
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.word_classes import degree
 from rlm_mem.text.clauses import NUMBERS
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 _LINE = late(r"^[ \t]{0,20}(?P<number>\d{1,9})[.):][ \t]{1,20}(?P<text>\S[^\n]{0,600})$", re.MULTILINE)
 _MIN_STATEMENTS = 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rlm_mem.offline.phrases import word_set
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.patterns import late
+from rlm_mem.text.dates import DAY_NAMES, MONTH_NAMES
+from rlm_mem.text.patterns import late, word_set
 
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, late(pattern, re.IGNORECASE))
@@ -77,12 +77,7 @@ _OPENERS = word_set(
     according based tell list name give describe if and so then
     """
 )  # fmt: skip
-_CALENDAR = word_set(
-    """
-    january february march april may june july august september october november december monday tuesday
-    wednesday thursday friday saturday sunday
-    """
-)  # fmt: skip
+_CALENDAR = frozenset((*MONTH_NAMES, *DAY_NAMES))
 # Words of a question that nearly every memory contains.
 _WEAK = word_set(
     """

@@ -407,7 +407,7 @@ def _hit(store: ChunkReader, chunk: Chunk, result: Ranked, text: str, explain: b
         end=result.end,
         segment_no=result.segment_no,
         conversation_id=chunk.metadata.conversation_id,
-        at=chunk.metadata.occurred_at or chunk.metadata.created_at,
+        at=chunk.metadata.at,
         type=chunk.type,
         tags=tuple(chunk.tags),
         author=result.author,

@@ -104,7 +104,9 @@ _KINDS = (
     ("what", (r"(?:what|which)\b",)),
 )  # fmt: skip
 _WOULD = signed(r"^(?:would|could|might|is it likely)\b|\b(?:likely|potentially|might)\b")
-_REQUEST = signed(r"^(?:(?:please|kindly|hey|hi|ok|so|and)\W+)*(?:tell|give|show|send|remind|find|get)\s+(?:me|us)\b")
+_REQUEST = signed(
+    r"^(?:(?:please|kindly|hey|hi|ok|so|and)\W+)*(?:tell|give|show|send|remind|find|get)\s+(?:me|us)\b"
+)
 """A request in words that ask like a question: "tell me the deploy port"."""
 _YES_NO = late(r"^(?:is|are|was|were|do|does|did|has|have|had|can|should|will)\b", re.IGNORECASE)
 _PLURAL_WANTED = signed(

@@ -77,6 +77,7 @@ _MARKS = (
 )
 """Accents behind their letters, and vowel signs of Indic scripts, which are no letters for `re`."""
 _HAS_MARK = late(_MARKS)
+# Takes twice the time of the other pattern.
 _MARKED_WORD = late(_WORD.pattern.replace(r"[^\W_]+", rf"(?:[^\W_]++{_MARKS}*+)++"))
 _BROKEN = late(r"\u2010\s+")  # a word broken at the end of a line
 _ELIDED = late(
@@ -365,22 +366,20 @@ def plain_words(sentence: str) -> tuple[str, ...]:
     return found if "".join(found).isalnum() else ()
 
 
-def _word_of(text: str) -> re.Pattern[str]:
-    """The pattern of a word; that of words with marks of their own takes twice the time."""
-    return _WORD if text.isascii() or _HAS_MARK.search(text) is None else _MARKED_WORD
-
-
 def words_in(text: str) -> Sequence[str]:
     """Raw words of `text` in order (see `words`)."""
     if len(text) <= LONGEST and (plain := plain_words(text)):
         return plain
+    if not text.isascii():
+        return (_WORD if _HAS_MARK.search(text) is None else _MARKED_WORD).findall(_plain(text))
     found = text.rstrip(".!?").replace(", ", " ").split()
-    return found if text.isascii() and "".join(found).isalnum() else _word_of(text).findall(_plain(text))
+    return found if "".join(found).isalnum() else _WORD.findall(_plain(text))
 
 
 def words(text: str) -> Iterator[tuple[str, int, int]]:
     """Raw words of `text` with character offsets: runs of letters and digits, with inner apostrophes."""
-    for match in _word_of(text).finditer(_plain(text)):
+    pattern = _WORD if text.isascii() or _HAS_MARK.search(text) is None else _MARKED_WORD
+    for match in pattern.finditer(_plain(text)):
         yield match.group(), match.start(), match.end()
 
 

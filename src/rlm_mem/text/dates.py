@@ -12,34 +12,32 @@ from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 
 from rlm_mem.record import FrozenRecord
+from rlm_mem.text.cues import MONTHS
 from rlm_mem.text.patterns import late
 
-_MONTH_NAMES = (
+MONTH_NAMES = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
-_MONTH = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
-_MONTH.update({name[:3]: number for number, name in enumerate(_MONTH_NAMES, 1)})
+DAY_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTH = {name: number for number, name in enumerate(MONTH_NAMES, 1)}
+_MONTH.update({name[:3]: number for number, name in enumerate(MONTH_NAMES, 1)})
 _MONTH["sept"] = 9
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_WEEKDAY = {name: number for number, name in enumerate(_DAYS)}
+_WEEKDAY = {name: number for number, name in enumerate(DAY_NAMES)}
 _SEASON = {"spring": (3, 5), "summer": (6, 8), "fall": (9, 11), "autumn": (9, 11), "winter": (12, 2)}
 _COUNT = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
     "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "a couple of": 2, "a few": 3, "few": 3, "several": 4,
 }  # fmt: skip
 
-_M = (
-    r"(?P<month>january|february|march|april|may|june|july|august|september|october|november|"
-    r"december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.?"
-)
+_M = rf"(?P<month>{MONTHS})\.?"
 _Y = r"(?P<year>(?:19|20)\d\d)"
 _D = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _N = (
     r"(?P<count>\d{1,3}|a couple of|a few|an?|one|two|three|four|five|six|seven|eight|nine|ten|"
     r"eleven|twelve|couple of|few|several)"
 )
-_WD = r"(?P<weekday>monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
+_WD = rf"(?P<weekday>{'|'.join(DAY_NAMES)})"
 
 # The first pattern that matches at a position wins, so longer forms must precede shorter ones.
 _PATTERNS = (
@@ -77,7 +75,7 @@ _PATTERNS = (
     ("bare_year", _Y),
 )
 _BEFORE = late(
-    r"(?:the\s++)?(?P<what>day|week|weekend|month|year|monday|tuesday|wednesday|thursday|friday|saturday|sunday)s?\s++"
+    rf"(?:the\s++)?(?P<what>day|week|weekend|month|year|{'|'.join(DAY_NAMES)})s?\s++"
     r"(?P<way>before|prior to|after|following|of)\s+$",
     re.IGNORECASE,
 )  # fmt: skip
@@ -85,7 +83,7 @@ _BEFORE = late(
 # A pattern is only compiled and searched for if the text contains one of its signs, since compiling all patterns takes
 # 5 ms. Signs are searched one by one, which is faster than compiling them into one pattern.
 _YEARS = ("19", "20")
-_MONTHS = tuple(name[:3] for name in _MONTH_NAMES)
+_MONTHS = tuple(name[:3] for name in MONTH_NAMES)
 _UNITS = ("day", "night", "morrow", "week", "month", "year", "spring", "summer", "fall", "autumn", "winter")
 
 

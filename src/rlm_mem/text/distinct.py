@@ -34,7 +34,6 @@ from rlm_mem.text.clauses import (
     DETERMINERS,
     NUMBERS,
     POSSESSIVES,
-    words,
 )
 from rlm_mem.text.factuality import (
     UNDONE,
@@ -45,12 +44,12 @@ from rlm_mem.text.factuality import (
     is_taken_back,
     is_temporary,
 )
-from rlm_mem.text.patterns import late, signed
+from rlm_mem.text.patterns import late, signed, word_set
 from rlm_mem.text.present import LONGEST, NO_TITLE, WORD, PresentQuestion, stems_in
 
 _SENTENCE = late(rf"(?<=[.!?;]){NO_TITLE}\s+|\n+")
 _OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
-_REPORTS = words("told says said tells writes wrote")
+_REPORTS = word_set("told says said tells writes wrote")
 OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
 _RETURNED = signed(
     rf"\b(?:{UNDONE}|(?<!put )back to|remains|stay(?:s|ed|ing)? with"
@@ -58,12 +57,12 @@ _RETURNED = signed(
 )
 """Words before a former value that mark it as in force again, or still."""
 _CLAUSE = late(r"[,;.]\s")
-_AT = words("at bei")
+_AT = word_set("at bei")
 """Those that tell of an event before an article: "bei der Wahl", unlike "bei Regen"."""
 _MAX_LIMIT = 4
 """Most words of a limit at the beginning of a sentence, without the preposition: "on match days", "for Tallis Ltd"."""
-_LINKS = words("of for on in to at with from about")
-_OF_TIME = words("new old first next last")
+_LINKS = word_set("of for on in to at with from about")
+_OF_TIME = word_set("new old first next last")
 _ADDRESSED = signed(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$")
 """Who a sentence speaks to, at its beginning or end: "Dad, the dog gets …"."""
 _ASKS = ("?", "？")
@@ -93,7 +92,7 @@ _SAME = 2
 """Fewest words that such sentences have in common."""
 _LONGEST_CLAUSE = 200
 """Number of characters read after "back to"."""
-MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
+MEASURES = word_set("second minut hour day week month year time euro dollar percent half new work")
 """Stems of words that are not a value by themselves."""
 
 
@@ -218,8 +217,8 @@ def says(text: str) -> Says:
 
 
 def best_of(parts: Sequence[tuple[str, Set[str]]], had: Set[str], before: Set[str]) -> str:
-    """The sentence with the most words of a question; among equals, the most words of the earlier note."""
-    return max(parts, key=lambda one: (len(had & one[1]), len(before & one[1])))[0]
+    """The sentence with the most words of a question; among equals, the most words of the earlier note; "" of none."""
+    return max(parts, key=lambda one: (len(had & one[1]), len(before & one[1])), default=("",))[0]
 
 
 def asked_stems(

@@ -27,9 +27,8 @@ from rlm_mem.text.clauses import (
     POSSESSIVES,
     PREPOSITIONS,
     UNSURE,
-    words,
 )
-from rlm_mem.text.patterns import late, signed
+from rlm_mem.text.patterns import late, signed, word_set
 from rlm_mem.text.present import ROLES, WORD, is_german
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ _TAKEN_BACK = signed(rf"\b{UNDONE}\b")
 _STATED = late(r"\b(?:to|at|is|are|was|were|by)\b", re.IGNORECASE)
 _CLAUSE = late(r"[,:;.!?()–—]\s|\s(?:so|and|but|because|as|since|which|who|where|that|until|und|y|et)\s")
 _WORD = late(r"[^\W_]+(?:['’./-][^\W_]+)*")
-_BESIDE_PARTICIPLE = words(
+_BESIDE_PARTICIPLE = word_set(
     "is are was were be been being has have had get gets got isn't aren't wasn't i've we've"
 )
 _OPENS_VALUE = DETERMINERS | POSSESSIVES | PREPOSITIONS | NUMBERS
@@ -69,11 +68,11 @@ _NEAR = 800
 """Number of leading characters searched for a change and its reversal."""
 _DOUBTED = (
     UNSURE
-    | words(
+    | word_set(
         "might previous previously formerly originally ago also additionally besides "
         "begs begged demands demanded dreams"
     )
-) - words(
+) - word_set(
     "will shall how who which whose when until unless why need needed decide decided going asked ask asks i'll we'll "
     "he'll she'll they'll 'll thinking think try tries trying tried heard story novel example claims claimed discuss "
     "discussed discussing almost nearly won't plan plans planned planning"
@@ -105,7 +104,7 @@ _REFUSED = signed(
 """A refusal or wish with its consequence, which is a fact."""
 _NO_DOUBT = signed(r"\b(?:minutes?|hours?|days?|weeks?|a month) ago\b")
 """A recent time, which is not before the earlier note."""
-_WISHES = words("want wants wish wishes hope hopes")
+_WISHES = word_set("want wants wish wishes hope hopes")
 
 
 def is_temporary(sentence: str, known: str) -> bool:

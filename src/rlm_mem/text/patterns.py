@@ -1,4 +1,4 @@
-"""Lazily compiled patterns, some of them only for texts that contain one of their signs.
+"""Sets of words, and lazily compiled patterns, some of them only for texts that contain one of their signs.
 
 Compiling the patterns of all rules takes longer than a search, which uses few of them. The signs of a pattern are
 texts that it requires, read off the pattern itself.
@@ -51,6 +51,11 @@ class SignedPattern(LatePattern):
 
     def _may_match(self, text: str) -> bool:
         return not self.signs or any(map(folded(text).__contains__, self.signs))
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a table, separated by white space."""
+    return frozenset(text.split())
 
 
 def late(pattern: str, flags: int = 0) -> re.Pattern[str]:

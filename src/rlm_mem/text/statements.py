@@ -56,8 +56,8 @@ from rlm_mem.text.clauses import (
     verb_of,
     will_not_be,
     without_news,
-    words,
 )
+from rlm_mem.text.patterns import word_set
 from rlm_mem.text.stated_changes import CALLED_OFF, CHANGES_TO, SentenceReader
 from rlm_mem.text.statement import ME, Stated
 from rlm_mem.text.wording import (
@@ -85,7 +85,7 @@ _NAME = 4  # maximum words of the name of a chosen thing
 _PLANNED = frozenset(("planned", "plan"))  # "planned for Wednesday"
 
 
-_STATING = words(
+_STATING = word_set(
     "handed passed took taken off aside away turned became become place happen settled instead rather : = -> →"
 ).union(DENYING)
 _VALUE_WORDS = 2

@@ -22,9 +22,8 @@ from rlm_mem.text.clauses import (
     kind_of,
     tokens_of,
     verb_of,
-    words,
 )
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit", "changed", "change", "news"))
 """Labels of a correction or update of an earlier text."""
@@ -32,7 +31,7 @@ LABELS = frozenset(
     ("decision", "decided", "note", "news", "reminder", "info", "important", "agreed", "outcome", "fyi")
 )
 """Labels that are not speakers."""
-DOUBTS = words("maybe perhaps supposedly probably if proposal suggestion idea question draft rumour rumor")
+DOUBTS = word_set("maybe perhaps supposedly probably if proposal suggestion idea question draft rumour rumor")
 """Words of labels after which nothing is stated: "Proposal: …"."""
 USERS = frozenset(("user", "human", "me"))
 """Labels of speakers without a name."""
@@ -40,11 +39,11 @@ _SHORT = 80
 """Maximum characters of a line that may be a label with a value."""
 _BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand", "originally"))
 _ONWARD = frozenset(("on", "onward", "onwards", "forward"))
-_FILLERS = words(
+_FILLERS = word_set(
     "today yesterday btw fyi ok okay well so also then and but sorry oops finally officially sadly luckily please"
 )
 _SINCE = frozenset(("since", "starting", "beginning", "effective"))
-_TIMES = words(
+_TIMES = word_set(
     "next last month week year today now of from , spring summer autumn fall winter sprint release 's"
 )
 _LEADS = (
