@@ -310,8 +310,7 @@ _LABEL = late(rf"\W*({'|'.join(_LABELS)})\b\W{{0,3}}[:：]", re.IGNORECASE)
 
 _ADVERBS = r"(?:\w+ly|just|also|all|both|now|then|have|has|had|'ve|'s|together|instead)"
 _BUILD_VERBS = (
-    r"(?:use|adopt|switch|migrate|move to|go with|replace|drop|stick with|stay with|keep using|"
-    r"standardi[sz]e on|"
+    r"(?:use|adopt|switch|migrate|move to|go with|replace|drop|stick with|stay with|keep using|standardi[sz]e on|"
     r"sunset|retire|deprecate|rewrite|choose|pick|hire|launch|ship)"
 )
 _DECISION = _rules(
@@ -319,22 +318,18 @@ _DECISION = _rules(
     r"(?:to|on|that|for|against|not|in favou?r|unanimously)\b",
     rf"\b(?:we|i|they|he|she|team|board|committee|council|group|management|everyone|user|"
     rf"[a-z]+ and i)\s+(?>(?:{_ADVERBS}\s+)*)"
-    r"(?:decided|agreed|chose|chosen|picked|selected|approved|rejected|adopted|settled|opted|ruled out|"
-    r"signed off)\b",
-    r"\b(?:they|we|i|he|she|who)(?:\s+have|\s+has|'ve|'s)\s+(?:\w+\s+)?(?:chosen|picked|selected|decided|"
-    r"adopted)\b",
+    r"(?:decided|agreed|chose|chosen|picked|selected|approved|rejected|adopted|settled|opted|ruled out|signed off)\b",
+    r"\b(?:they|we|i|he|she|who)(?:\s+have|\s+has|'ve|'s)\s+(?:\w+\s+)?(?:chosen|picked|selected|decided|adopted)\b",
     r"^(?:\w+\s+){1,3}(?:chose|approved|rejected|opted for|ruled out|signed off on|settled on|decided)\b",
     r"\b(?:settled on|signed off on|ruled out|opted for|made up (?:my|our|his|her|their) minds?)\b",
     r"\b(?:made|make|took|reached) (?:a|the|my|our|his|her|their) (?:\w+ )?(?:decision|choice|call)\b",
-    r"\b(?:final |our |the )decision (?:is|was|has been)\b|\bit (?:was|is|has been|'s been) (?:decided|"
-    r"agreed)\b",
+    r"\b(?:final |our |the )decision (?:is|was|has been)\b|\bit (?:was|is|has been|'s been) (?:decided|agreed)\b",
     r"\b(?:the|our) plan is to\b",
     r"^from now on\b|\bgoing forward,? we\b",
     rf"\b(?:we|they|project|team|company|i)(?:'ll| will|'re going to| are going to|'m going to|"
     rf" am going to) {_BUILD_VERBS}\b",
     rf"^let's {_BUILD_VERBS}\b",
-    r"\b(?:we|they|i)(?:'re| are|'m| am) (?:\w+ly )?(?:going with|dropping|switching (?:to|from)|adopting|"
-    r"replacing|"
+    r"\b(?:we|they|i)(?:'re| are|'m| am) (?:\w+ly )?(?:going with|dropping|switching (?:to|from)|adopting|replacing|"
     r"migrating (?:to|from)|moving (?:to|from|off)|retiring|deprecating|standardi[sz]ing on)\b",
     r"\b(?:we|they|i) went with\b|\bchoice (?:fell on|is|was)\b|\baccepted (?:the|an|a|his|her|"
     r"their) (?:\w+ )?offer\b",
@@ -348,8 +343,7 @@ _PREFERENCE = _rules(
     r"\bprefer(?:s|red|ring)?\b|\bpreferences?\b|\bfavou?rites?\b",
     r"\b(?:likes|loves|enjoys|hates|dislikes|adores|despises|detests|loathes|favou?rs)\b",
     rf"\b{_SUBJECT}\s+(?>(?:{_ADVERBS}\s+|do\s+|don't\s+|do not\s+|would\s+|never\s+|always\s+|still\s+)*)"
-    r"(?:like|love|enjoy|hate|dislike|adore|despise|detest|loathe)\b(?! to (?:see|hear|know) (?:you|that|"
-    r"from))",
+    r"(?:like|love|enjoy|hate|dislike|adore|despise|detest|loathe)\b(?! to (?:see|hear|know) (?:you|that|from))",
     rf"\b(?:doesn't|does not|don't|do not|didn't|never)\s+(?:{_ADVERBS}\s+)?{_LIKING}\b",
     r"\b(?:would|'d) (?:much |far )?(?:rather|prefer|sooner)\b",
     r"\b(?:user|customer|client|he|she|[A-Z]\w+) (?:would|'d) like\b|\b(?:user|customer|client)s? wants?\b|"
@@ -358,10 +352,8 @@ _PREFERENCE = _rules(
     r"outputs?|code|examples?)\b",
     r"\b(?:can't|cannot|can not|couldn't) stand\b",
     r"\b(?:fond of|fan of|keen on|partial to|crazy about|passionate about|obsessed with|addicted to|"
-    r"(?:really|so|totally) into|"
-    r"not into)\b",
-    r"^(?:please |kindly )(?:always|never|don't|do not|use|keep|avoid|answer|reply|respond|write|call me|"
-    r"address)\b",
+    r"(?:really|so|totally) into|not into)\b",
+    r"^(?:please |kindly )(?:always|never|don't|do not|use|keep|avoid|answer|reply|respond|write|call me|address)\b",
     r"^(?:always|never) (?:answer|reply|respond|use|write|include|call|address|give|show)\b",
 )
 _DAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
@@ -379,8 +371,7 @@ _RECURRING_OPENING = _rules(
 _PATTERN = _rules(
     rf"\b(?:every|each) (?:time|single|other|few|couple of|\d+|two|three|four|five|six|{_PERIOD}|release|"
     rf"sprint|deploy\w*|commit|hour|minute)\b",
-    r"\b(?:whenever|usually|typically|generally|normally|regularly|frequently|often|repeatedly|routinely|"
-    r"habitually|"
+    r"\b(?:whenever|usually|typically|generally|normally|regularly|frequently|often|repeatedly|routinely|habitually|"
     r"consistently|constantly|invariably|occasionally|intermittently|seldom|rarely|always)\b",
     r"\btends? to\b|\b(?:keeps?|kept) (?:on )?\w+ing\b|\bin the habit of\b|\brecurring\b|\bover and over\b|"
     r"\btime and again\b",
@@ -396,20 +387,17 @@ _TASK = _rules(
     r"reply|investigate|meeting notes?|notes? (?:from|on|about)|ideas? (?:for|about)|todo|to do)\b",
 )
 _CHATTER = _rules(
-    r"^(?:hey|hi|hello|thanks|thank you|haha|lol|wow|oh|ok|okay|yeah|yep|sure|cool|great|awesome|congrats|"
-    r"good luck|"
+    r"^(?:hey|hi|hello|thanks|thank you|haha|lol|wow|oh|ok|okay|yeah|yep|sure|cool|great|awesome|congrats|good luck|"
     r"good (?:morning|night|evening|one|job)|sounds|see you|bye|welcome|sorry|well done|nice|hope|hoping|"
     r"looking forward)\b[^.]{0,60}\.?$",
 )
 _TENTATIVE = _rules(
     r"\b(?:maybe|perhaps|might|(?-i:may)|could|should|shall|would|probably|possibly|i think|i guess|"
-    r"i wonder|i hope|hopefully|"
-    r"i suppose|not sure|seems?|going to|need to|needs to|have to|want to|let's|let me)\b",
+    r"i wonder|i hope|hopefully|i suppose|not sure|seems?|going to|need to|needs to|have to|want to|let's|let me)\b",
 )
 _FEELING = _rules(
     r"^(?:i'm|i am|i was|we're|we are|we were|it's|it is|it was|that's|that is|that was|this is|this was|"
-    r"here is|here are|"
-    r"here's|there's|you're|you are|so |(?:that|this|it) (?:sounds|looks|feels|seemed|seems)) ?\b",
+    r"here is|here are|here's|there's|you're|you are|so |(?:that|this|it) (?:sounds|looks|feels|seemed|seems)) ?\b",
 )
 _STATEMENT = _rules(
     r"'s\s+(?:a|an|the|in|on|at|name)\b",

@@ -65,5 +65,5 @@ def _asked(question: Question) -> tuple[set[str], set[str]]:
 
 
 def same_name(term: str, stems: frozenset[str]) -> bool:
-    """Whether a name or a short form of it is among stems: "Postgres" for "PostgreSQL"."""
+    """Whether a name, a short or a longer form of it is among stems: "Postgres" for "PostgreSQL"."""
     return term in stems or any(is_derivation(term, stem) for stem in stems)

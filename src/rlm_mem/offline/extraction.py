@@ -527,14 +527,11 @@ def _option(question: Question, text: str) -> Piece | None:
 
 def _object(question: Question, sentence: Sentence) -> Piece | None:
     """The noun in question with its number ("gate B12"); None: the whole sentence is the answer."""
-    text = sentence.text
-    for noun in question.focus.split()[-1:]:
-        for one, after in itertools.pairwise(sentence.words):
-            numbered = after.text[0].isdigit() or (
-                after.text[0].isupper() and any(c.isdigit() for c in after.text)
-            )
-            if one.stem == stem_of(noun) and not one.closes and numbered:
-                return Piece(text[one.start : after.end], 1.0)  # "gate B12"
+    noun = stem_of(question.focus.split()[-1]) if question.focus else None
+    for one, after in itertools.pairwise(sentence.words):
+        numbered = after.text[0].isdigit() or (after.text[0].isupper() and any(map(str.isdigit, after.text)))
+        if one.stem == noun and not one.closes and numbered:
+            return Piece(sentence.text[one.start : after.end], 1.0)
     return None
 
 
@@ -595,5 +592,5 @@ def word_f1(one: Counter[str], other: Counter[str]) -> float:
 def mostly_alike(one: str, other: str) -> bool:
     """Whether two answers share most of their words, and a figure if both have figures."""
     bags = word_counts(one), word_counts(other)
-    figures = [{word for word in word_counts if word[0].isdigit()} for word_counts in bags]
+    figures = [{word for word in bag if word[0].isdigit()} for bag in bags]
     return word_f1(*bags) >= 0.5 and (not all(figures) or not figures[0].isdisjoint(figures[1]))

@@ -150,7 +150,7 @@ def _match(stem: str, stems: frozenset[str], text: str) -> float:
     return found
 
 
-def is_derivation(one: str, other: str) -> bool:
-    """Whether one stem begins with the other: "citizenship" and "citizen"."""
+def is_derivation(one: str, other: str, least: int = _SHARED_LETTERS) -> bool:
+    """Whether one stem begins with the other, of ``least`` letters or more: "citizenship" and "citizen"."""
     short, long = sorted((one, other), key=len)
-    return len(short) >= _SHARED_LETTERS and long.startswith(short)
+    return len(short) >= least and long.startswith(short)

@@ -27,7 +27,8 @@ _WEEKDAY = {name: number for number, name in enumerate(DAY_NAMES)}
 _SEASON = {"spring": (3, 5), "summer": (6, 8), "fall": (9, 11), "autumn": (9, 11), "winter": (12, 2)}
 _COUNT = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "a couple of": 2, "a few": 3, "few": 3, "several": 4,
+    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3,
+    "several": 4,
 }  # fmt: skip
 
 _M = rf"(?P<month>{MONTHS})\.?"
@@ -195,7 +196,8 @@ def _resolve(kind: str, match: re.Match[str], today: date | None) -> _Resolved |
         day = today + timedelta(days=offset)
         return day, day, "day", True
     if kind in ("ago", "ahead", "span"):
-        count = _count(groups["count"].lower())
+        word = groups["count"].lower()
+        count = int(word) if word.isdigit() else _COUNT[word]
         unit = groups["unit"].lower()
         if kind == "span":
             return _move(today, unit, -count), today, "span", True
@@ -279,10 +281,6 @@ def _season(name: str, year: int) -> tuple[date, date]:
     first, last = _SEASON[name]
     end_year = year + 1 if last < first else year
     return date(year, first, 1), _month(end_year, last)[1]
-
-
-def _count(word: str) -> int:
-    return int(word) if word.isdigit() else _COUNT.get(word.removesuffix(" of"), _COUNT.get(word, 1))
 
 
 def _nearest_year(month: int, today: date) -> int:

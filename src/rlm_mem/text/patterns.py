@@ -63,12 +63,12 @@ def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
     return cast("re.Pattern[str]", LatePattern(pattern, flags))
 
 
-def signed(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """Like :func:`late`, for a pattern that few texts match: those without its signs are not searched.
+def signed(pattern: str) -> re.Pattern[str]:
+    """Like :func:`late`, ignoring case, for a pattern that few texts match: those without its signs are not searched.
 
     Its `match` and `sub` accept no positions, and `search` no end position.
     """
-    return cast("re.Pattern[str]", SignedPattern(pattern, flags))
+    return cast("re.Pattern[str]", SignedPattern(pattern, re.IGNORECASE))
 
 
 _CHAR = r"[^\\\[\]()|^$.?*+{}]"
