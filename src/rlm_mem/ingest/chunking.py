@@ -384,20 +384,20 @@ _TASK = _rules(
     r"fix|add|update|review|"
     r"follow|schedule|book|finish|draft|prepare|submit|try|test|talk|let|need|don't forget|make sure|see|"
     r"find|pick up|bring|"
-    r"reply|investigate|meeting notes?|notes? (?:from|on|about)|ideas? (?:for|about)|todo|to do)\b",
+    r"reply|investigate|meeting notes?|notes? (?:from|on|about)|ideas? (?:for|about)|todo|to do)\b"
 )
 _CHATTER = _rules(
     r"^(?:hey|hi|hello|thanks|thank you|haha|lol|wow|oh|ok|okay|yeah|yep|sure|cool|great|awesome|congrats|good luck|"
     r"good (?:morning|night|evening|one|job)|sounds|see you|bye|welcome|sorry|well done|nice|hope|hoping|"
-    r"looking forward)\b[^.]{0,60}\.?$",
+    r"looking forward)\b[^.]{0,60}\.?$"
 )
 _TENTATIVE = _rules(
     r"\b(?:maybe|perhaps|might|(?-i:may)|could|should|shall|would|probably|possibly|i think|i guess|"
-    r"i wonder|i hope|hopefully|i suppose|not sure|seems?|going to|need to|needs to|have to|want to|let's|let me)\b",
+    r"i wonder|i hope|hopefully|i suppose|not sure|seems?|going to|need to|needs to|have to|want to|let's|let me)\b"
 )
 _FEELING = _rules(
     r"^(?:i'm|i am|i was|we're|we are|we were|it's|it is|it was|that's|that is|that was|this is|this was|"
-    r"here is|here are|here's|there's|you're|you are|so |(?:that|this|it) (?:sounds|looks|feels|seemed|seems)) ?\b",
+    r"here is|here are|here's|there's|you're|you are|so |(?:that|this|it) (?:sounds|looks|feels|seemed|seems)) ?\b"
 )
 _STATEMENT = _rules(
     r"'s\s+(?:a|an|the|in|on|at|name)\b",

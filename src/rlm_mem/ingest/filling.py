@@ -221,11 +221,7 @@ class _Refusal(Exception):
     """
 
     def __init__(
-        self,
-        made: list[RememberResult],
-        error: InputError | NotFoundError | ConflictError,
-        *,
-        partly: bool,
+        self, made: list[RememberResult], error: InputError | NotFoundError | ConflictError, *, partly: bool
     ) -> None:
         super().__init__(len(made))
         self.made, self.error, self.partly = made, error, partly

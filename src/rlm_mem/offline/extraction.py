@@ -303,7 +303,7 @@ def _verb_follows_figure(question: Question, text: str, end: int) -> bool:
 
 MONEY = late(
     r"[$€£¥₹]\s?\d|\d\s?(?:[$€£¥₹]|[kKmM]?\s?(?:kr|euros?|dollars?|pounds?|cents?|pence|francs?|yen|rupees?|crowns?|[A-Z]{3})\b)"
-    r"|\b(?:free|nothing|(?:hundred|thousand|million|\w+) (?:euros?|dollars?|pounds?|cents?))\b",
+    r"|\b(?:free|nothing|(?:hundred|thousand|million|\w+) (?:euros?|dollars?|pounds?|cents?))\b"
 )
 """An amount of money."""
 _PRICE_ASKED = late(r"\b(?:prices?|costs?|pay(?:s|ing)?|paid|charged?|rent|fee)\b", re.IGNORECASE)

@@ -78,10 +78,7 @@ _FORMS = (
             re.IGNORECASE,
         ),
     ),
-    (
-        ASKS_USUAL,
-        late(r"\b(?:defaults?|unless|otherwise)\b", re.IGNORECASE),
-    ),
+    (ASKS_USUAL, late(r"\b(?:defaults?|unless|otherwise)\b", re.IGNORECASE)),
     (
         late(
             r"\b(?:what|which|longest|shortest)\b.{0,30}"

@@ -133,7 +133,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     """Answer ``question`` from notes. Deterministic; the rules for confidences were measured on small stores."""
     wanted = wanted_words(question)
     lines = [line for passage in passages for line in _lines(passage)]
-    everything = frozenset().union(*(line.stems for line in lines)) if lines else frozenset()
+    everything = frozenset[str]().union(*(line.stems for line in lines))
     if not wanted or not lines or not all(same_name(name, everything) for name in _name_stems(question)):
         return Reading(None, (), 0.05, 0.0)
     found, best_match = _answering(question, passages, lines, wanted, everything)

@@ -169,16 +169,11 @@ def _kind(text: str) -> str:
     ]
     if not found:
         return "what"
-    # The first question word decides; of patterns at the same place, the most specific one.
-    ranked = {kind: order for _, order, kind in found}
     for special in ("how_long", "how_many"):
-        if special in ranked:
+        if any(kind == special for *_, kind in found):
             return special
-    opening = (
-        min(start for start, _, kind in found if kind not in ("name",))
-        if any(k != "name" for *_, k in found)
-        else 0
-    )
+    # The first question word decides; of patterns at the same place, the most specific one.
+    opening = min((start for start, _, kind in found if kind != "name"), default=0)
     near = [(order, kind) for start, order, kind in found if start <= opening + 1 or kind in ("name", "kind")]
     return min(near)[1]
 

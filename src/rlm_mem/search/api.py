@@ -18,13 +18,7 @@ from rlm_mem.chunk import Chunk, format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import shown, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
-from rlm_mem.search.current import (
-    COMPARED,
-    LONGEST_NOTE,
-    is_note_hit,
-    with_current_first,
-    with_distant_first,
-)
+from rlm_mem.search.current import COMPARED, LONGEST_NOTE, is_note_hit, with_current_first, with_distant_first
 from rlm_mem.search.joined import gather_both
 from rlm_mem.search.labels import with_labels
 from rlm_mem.search.marking import with_marks
@@ -169,9 +163,7 @@ def hits_within(hits: list[Hit], max_tokens: int) -> list[Hit]:
         beside = zip(hit.neighbours, own[1:], strict=False)
         kept.append(
             structs.replace(
-                hit,
-                snippet=own[0],
-                neighbours=tuple(structs.replace(one, text=text) for one, text in beside),
+                hit, snippet=own[0], neighbours=tuple(structs.replace(one, text=text) for one, text in beside)
             )
         )
     return kept

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import chain
+from string import ascii_lowercase
 
 from msgspec import Struct, structs
 
@@ -112,12 +113,12 @@ _YES_NO = late(r"^(?:is|are|was|were|do|does|did|has|have|had|can|should|will)\b
 _PLURAL_WANTED = signed(
     r"\b(?:what|which) (?:\w+ ){0,2}?(?!was\b|is\b|does\b|has\b|this\b)\w{3,}s\b(?! name)|"
     r"\bwhat (?:all|else)\b|\bhow many\b|\ball (?:the )?\w+s\b|"
-    r"\b(?:list|types|kinds) of\b|\bwhat has\b|\bwhere (?:has|have)\b|\bhow (?:has|have)\b|\bboth\b|\bin what ways\b",
+    r"\b(?:list|types|kinds) of\b|\bwhat has\b|\bwhere (?:has|have)\b|\bhow (?:has|have)\b|\bboth\b|\bin what ways\b"
 )
 # "before the move", "after her operation": an event used as a date.
 _ANCHOR = signed(
     r"\b(?P<way>before|after|since|until|following|prior to)\s+"
-    r"(?P<event>(?:the|a|an|my|our|his|her|their|its|\w+ing|\w+'s)\b(?:\s+[\w'-]+){0,5})",
+    r"(?P<event>(?:the|a|an|my|our|his|her|their|its|\w+ing|\w+'s)\b(?:\s+[\w'-]+){0,5})"
 )
 
 
@@ -417,7 +418,6 @@ def _named_authors(question: str, known_authors: Collection[str]) -> dict[str, s
 MIN_REPAIRED_LENGTH, MAX_REPAIRS = 4, 3
 #: Weight of a repair relative to the word that was meant.
 REPAIR_WEIGHT = 0.8
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 #: Most unknown words of one question that are repaired; a question of unknown words only is in another language.
 _MAX_REPAIRED = 6
 
@@ -451,7 +451,7 @@ def with_repairs(
 
 def one_edit(word: str) -> set[str]:
     """Return every text one deletion, swap of neighbours, replacement or insertion of a letter away from `word`."""
-    letters = sorted({*_LETTERS, *word}) if word.isascii() else sorted(set(word))
+    letters = sorted({*ascii_lowercase, *word}) if word.isascii() else sorted(set(word))
     splits = [(word[:i], word[i:]) for i in range(len(word) + 1)]
     found = {left + right[1:] for left, right in splits if right}
     found.update(left + right[1] + right[0] + right[2:] for left, right in splits if len(right) > 1)

@@ -30,11 +30,7 @@ from rlm_mem.text.by_language import (
     THEIRS,
     WITHIN,
 )
-from rlm_mem.text.clauses import (
-    DETERMINERS,
-    NUMBERS,
-    POSSESSIVES,
-)
+from rlm_mem.text.clauses import DETERMINERS, NUMBERS, POSSESSIVES
 from rlm_mem.text.factuality import (
     UNDONE,
     is_denied,
@@ -53,7 +49,7 @@ _REPORTS = word_set("told says said tells writes wrote")
 OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
 _RETURNED = signed(
     rf"\b(?:{UNDONE}|(?<!put )back to|remains|stay(?:s|ed|ing)? with"
-    r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b",
+    r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b"
 )
 """Words before a former value that mark it as in force again, or still."""
 _CLAUSE = late(r"[,;.]\s")

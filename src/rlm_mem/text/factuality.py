@@ -20,14 +20,7 @@ from rlm_mem.text.by_language import (
     TOLD,
     TRIED,
 )
-from rlm_mem.text.clauses import (
-    DETERMINERS,
-    NUMBERS,
-    PASTS,
-    POSSESSIVES,
-    PREPOSITIONS,
-    UNSURE,
-)
+from rlm_mem.text.clauses import DETERMINERS, NUMBERS, PASTS, POSSESSIVES, PREPOSITIONS, UNSURE
 from rlm_mem.text.patterns import late, signed, word_set
 from rlm_mem.text.present import ROLES, WORD, is_german
 
@@ -38,7 +31,7 @@ _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 _FOR_A_WHILE = signed(
     r"\bfor (?:(?:a|an|one|two|three|four|five|six|that|this|just|only|the|several|\d{1,3}) ){1,2}"
-    r"(minute|hour|morning|afternoon|evening|day|night|week|weekend|match|game|lesson|session|meeting)s?\b",
+    r"(minute|hour|morning|afternoon|evening|day|night|week|weekend|match|game|lesson|session|meeting)s?\b"
 )
 _HAS_BEEN = signed(r"\b(?:been|running|in a row)\b")
 """Words with which a duration is not a limit: "has been at nine for a week"."""
@@ -50,7 +43,7 @@ _TITLED = signed(rf"(?<=\w ){_WORKS}(?! (?!today|tonight|yesterday)\w)[^:]{{0,80
 """A sentence with a work as its title: "Crew's Christmas play: the captain is …"; unlike "Film club: it meets …"."""
 _NOT_IN_FORCE = signed(
     r"\b(?:draft(?! (?:19|20)\d\d)|not adopted|april fools?)\b"
-    r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
+    r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b"
 )
 UNDONE = r"(?:rolled (?:it |that |them )?back|reverted|undid|undone)"
 """A pattern for words of an undone change, to be used between word boundaries."""
@@ -81,12 +74,12 @@ _DOUBTED = (
 _PLANNED = signed(
     r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned|ning)? (?:is )?to\b|\bplanned for\b"
     r"|\b(?:was|were) (?:meant |supposed |due )?to (?!the\b|an?\b|my\b|our\b|his\b|her\b|their\b)(?=[a-z])"
-    r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)|\bbefore last\b",
+    r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)|\bbefore last\b"
 )
 _ONE_DAY = signed(
     r"(?<!from )(?<!as of )(?<!since )(?<!said )(?<!started )(?<!starting )(?<!beginning )"
     r"\b(?:today|tonight|tomorrow|this (?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    rf"|last (?:year|month|week|season|spring|summer|autumn|winter|time|{_DAY})|the other day)\b",
+    rf"|last (?:year|month|week|season|spring|summer|autumn|winter|time|{_DAY})|the other day)\b"
 )
 """A sentence about one day, unless it has a word of change: "bumped to 3.12 today"."""
 _YEAR = late(

@@ -70,7 +70,7 @@ _ASKS_WHAT = signed(
 """A question that opens with German "was" ("what"); English "was" precedes a capital or one of these words."""
 _ASKS_IN_GERMAN = signed(
     r"\W*(?:(?:ab|an|auf|aus|bei|bis|für|in|mit|nach|seit|um|unter|von|zu) )?"
-    r"(?:wie|wer|wen|wem|wessen|wann|warum|wo(?:hin|her|mit|für|rin|ran|rauf|von|zu)?|welche[rnms]?)\b",
+    r"(?:wie|wer|wen|wem|wessen|wann|warum|wo(?:hin|her|mit|für|rin|ran|rauf|von|zu)?|welche[rnms]?)\b"
 )
 """The opening of a German question, in which all nouns are capitalised, not only names."""
 _WITH_VERB = word_set("do does did can may must should will don't doesn't")

@@ -16,14 +16,7 @@ from itertools import chain
 from operator import mul
 
 from rlm_mem.text.analysis import Analyser
-from rlm_mem.text.by_language import (
-    CONDITION,
-    ENDED,
-    FOREIGN_DAYS,
-    FOREIGN_MONTHS,
-    FOREIGN_NUMBERS,
-    HINTS,
-)
+from rlm_mem.text.by_language import CONDITION, ENDED, FOREIGN_DAYS, FOREIGN_MONTHS, FOREIGN_NUMBERS, HINTS
 from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, NEWS, NUMBERS, PREPOSITIONS, REPLACES
 from rlm_mem.text.distinct import (
     DIGIT,
