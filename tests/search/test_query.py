@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime
 
 import pytest
@@ -61,6 +62,14 @@ def test_named_authors_are_recognised_and_their_names_are_no_terms() -> None:
     )
     assert query.authors == ("Melanie", "Bob")
     assert query.terms == ("paint", "wall")
+
+
+def test_names_are_looked_up_among_thousands_of_authors_at_once() -> None:
+    authors = [f"Ann{number} Smith{number}" for number in range(20_000)]
+    question = " ".join(f"Smi{number} Smith{number}" for number in range(200))
+    started = time.process_time()
+    assert len(analyse_query(question, ENGLISH, known_authors=authors).authors) == 200
+    assert time.process_time() - started < 0.4
 
 
 def test_a_name_in_lower_case_counts_only_as_a_whole() -> None:

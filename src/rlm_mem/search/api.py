@@ -278,9 +278,9 @@ class _QuestionSearch:
         self._store = store
         self._filters = filters
         self._analyser = get_analyser(store.config.search.language)
-        self._comparing = analyser_of(query, self._analyser)
         source = store.candidate_source()
         question = question_for(source, query, self._analyser.language, store.clock())
+        self._comparing = analyser_of(question.text, self._analyser)  # cached, so not of a text of any length
         # A snippet is cut around any word of the question.
         self._asked = question
         if question.authors and not _has_distinctive_term(source, question):

@@ -12,6 +12,7 @@ costs five points of recall, of which repair restores four (docs/benchmarks/retr
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
@@ -365,14 +366,17 @@ def names_only(query: Query, analyser: Analyser) -> Query:
 
 
 @lru_cache(maxsize=16)
-def _authors_by_part(authors: frozenset[str]) -> dict[str, list[str]]:
-    """Return authors by each part of their name; cached, since a large store has thousands and they seldom change."""
+def _authors_by_part(authors: frozenset[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Return authors by each part of their name, and the parts in order.
+
+    Cached, since a large store has thousands of authors and they seldom change.
+    """
     by_part: dict[str, list[str]] = {}
     for author in sorted(authors):
         for part in fold(author).split():
             if len(part) > 1:
                 by_part.setdefault(part, []).append(author)
-    return by_part
+    return by_part, sorted(by_part)
 
 
 def _anchor(
@@ -394,7 +398,7 @@ def _named_authors(question: str, known_authors: Collection[str]) -> dict[str, s
     A full name, its first or last part, or a nickname of three or more letters that begins it ("Mel" for "Melanie")
     counts; the words must be capitalised unless they are the whole name.
     """
-    by_part = _authors_by_part(frozenset(known_authors))
+    by_part, parts = _authors_by_part(frozenset(known_authors))
     named: dict[str, set[int]] = {}
     if not by_part:
         return named
@@ -406,7 +410,8 @@ def _named_authors(question: str, known_authors: Collection[str]) -> dict[str, s
             # In lower case only a whole name counts: not "local" for the label "Local TLS:" of a note.
             found = [one for one in found if folded[place : place + len(own := fold(one).split())] == own]
         if found is None and len(plain) >= 3 and word[:1].isupper() and start > 0:
-            found = [a for part, owners in by_part.items() if part.startswith(plain) for a in owners]
+            begun = parts[bisect_left(parts, plain) : bisect_left(parts, f"{plain}\U0010ffff")]
+            found = [author for part in begun for author in by_part[part]]
             found = found if len(set(found)) == 1 else None
         for author in found or ():
             # In lower case it also counts as a word, since it may be the label of a note.
