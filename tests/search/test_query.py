@@ -67,9 +67,10 @@ def test_named_authors_are_recognised_and_their_names_are_no_terms() -> None:
 def test_names_are_looked_up_among_thousands_of_authors_at_once() -> None:
     authors = [f"Ann{number} Smith{number}" for number in range(20_000)]
     question = " ".join(f"Smi{number} Smith{number}" for number in range(200))
+    analyse_query("Ann1", ENGLISH, known_authors=authors)  # the table of names is cached
     started = time.process_time()
     assert len(analyse_query(question, ENGLISH, known_authors=authors).authors) == 200
-    assert time.process_time() - started < 0.4
+    assert time.process_time() - started < 0.15
 
 
 def test_a_name_in_lower_case_counts_only_as_a_whole() -> None:
