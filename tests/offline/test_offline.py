@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import socket
+import unicodedata
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from rlm_mem.ingest.remember import remember
 from rlm_mem.models.base import LLM, Message
 from rlm_mem.models.opening import get_llm
 from rlm_mem.offline import OfflineLLM
@@ -284,3 +286,13 @@ def test_a_context_may_be_nested_deeply() -> None:
     context = "[" * 900 + '"Ben lives in Braga."' + "]" * 900
     text = OfflineLLM().complete(f"Where does Ben live?\n<context>{context}</context>").text
     assert "Braga" in text
+
+
+@pytest.mark.parametrize(("noted", "asked"), [("NFD", "NFC"), ("NFC", "NFD")])
+def test_accents_may_be_characters_of_their_own_in_the_memory_or_the_question(
+    store: ChunkStore, noted: Literal["NFC", "NFD"], asked: Literal["NFC", "NFD"]
+) -> None:
+    for text in ("Zoé's bike is in the cellar of the crèche.", "Ana's bike is in the shed."):
+        remember(store, unicodedata.normalize(noted, text))
+    result = RecallOperation(store, OfflineLLM()).recall(unicodedata.normalize(asked, "Where is Zoé's bike?"))
+    assert "cellar" in str(result.content)

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Unpack
 
+from rlm_mem.chunk import normalise_unicode
 from rlm_mem.models.base import SURE, Completion, Message, Options, Prompt, Usage, as_messages, unbroken
 from rlm_mem.offline.closest import closest, told_by_nearest
 from rlm_mem.offline.documents import named_documents
@@ -359,6 +360,7 @@ def _question_and_text(prompt: str) -> tuple[str, str]:
 def _passages_of(text: str) -> list[Passage]:
     """The segments of a plain text as passages without scores."""
     found: list[Passage] = []
+    text = normalise_unicode("NFC", text)
     for segment in split_segments(text)[:200]:
         body = text[segment.body_start : segment.end]
         previous = found[-1] if found else None
@@ -376,16 +378,20 @@ def _passages_of(text: str) -> list[Passage]:
     return found
 
 
+def _text(data: dict[str, Any], *names: str) -> str:
+    """The first of these fields that is not empty, with accents composed as in an analysed question."""
+    return normalise_unicode("NFC", str(next(filter(None, map(data.get, names)), ""))[:_MAX_CHARACTERS])
+
+
 def _passage(data: dict[str, Any]) -> Passage:
-    author = str(data.get("speaker") or "")
-    text = str(data.get("text") or data.get("content") or "")[:_MAX_CHARACTERS]
+    author, text = _text(data, "speaker"), _text(data, "text", "content")
     label = _LABEL.match(text)
     if label and (label["name"].strip().lower() == author.lower() if author else _is_name(label["name"])):
         author, text = author or label["name"].strip(), text[label.end() :]
     text = unwrapped(text)
     at = data.get("at") or data.get("occurred_at") or data.get("created_at")
     context = data.get("before")
-    before = str(context[-1]) if isinstance(context, list) and context else ""
+    before = normalise_unicode("NFC", str(context[-1])) if isinstance(context, list) and context else ""
     before_label = _LABEL.match(before)
     later, score = data.get("later_note"), data.get("score")
     current = not (data.get("superseded_by") or data.get("ended_at"))
@@ -393,9 +399,9 @@ def _passage(data: dict[str, Any]) -> Passage:
         str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(at),
         float(score) if isinstance(score, int | float) and math.isfinite(score) else 0.0,
         before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
-        current, str(data.get("heading") or "")[:200], bool(data.get("untrusted")),
+        current, _text(data, "heading")[:200], bool(data.get("untrusted")),
         isinstance(data.get("parts"), int) and data["parts"] > 1,
-        str(data.get("document") or "")[:400], str(data.get("conversation_id") or ""),
+        _text(data, "document")[:400], str(data.get("conversation_id") or ""),
         _passage({**later, "later_note": None}) if isinstance(later, dict) else None,
     )  # fmt: skip
 

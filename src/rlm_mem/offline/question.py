@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from rlm_mem.chunk import normalise_unicode
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DAY_NAMES, MONTH_NAMES
 from rlm_mem.text.patterns import late, word_set
@@ -133,7 +134,7 @@ def analyse_question(text: str) -> Question:
 
     Only its first ``MAX_CHARACTERS`` are read, since the prompt of a program may be of any length.
     """
-    plain = " ".join(text[:MAX_CHARACTERS].split())
+    plain = " ".join(normalise_unicode("NFC", text[:MAX_CHARACTERS]).split())
     names = _names(plain)
     analyser = get_analyser("english")
     skip = {stem for name in names for stem in analyser.terms(name)}
