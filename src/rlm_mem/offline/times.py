@@ -71,12 +71,16 @@ def _month(day: date) -> str:
 def moments(text: str, said: datetime | None) -> list[Moment]:
     """The dates in ``text``, resolved against its day; without that day only absolute ones."""
     return [
-        Moment(m.start, m.end, _in_words(m, said), m.first, m.last, _shape(m)) for m in find_dates(text, said)
+        Moment(
+            m.start,
+            m.end,
+            _in_words(m, said),
+            m.first,
+            m.last,
+            ("relative_" if m.relative else "") + m.precision,
+        )
+        for m in find_dates(text, said)
     ]
-
-
-def _shape(mention: DateMention) -> str:
-    return ("relative_" if mention.relative else "") + mention.precision
 
 
 def _in_words(mention: DateMention, said: datetime | None) -> str:

@@ -149,7 +149,7 @@ class Query(FrozenRecord, frozen=True):
     terms: tuple[str, ...]
     weights: tuple[float, ...]
     concepts: tuple[int, ...]
-    roles: tuple[int, ...] = ()
+    roles: tuple[int, ...]
     authors: tuple[str, ...] = ()
     dates: tuple[DateMention, ...] = ()
     kind: str = "words"
@@ -157,10 +157,6 @@ class Query(FrozenRecord, frozen=True):
     anchor: Anchor | None = None
     now: datetime | None = None
     first_person: bool = False
-
-    def __post_init__(self) -> None:
-        if len(self.roles) != len(self.terms):  # terms given without roles are words
-            structs.force_setattr(self, "roles", (WORD,) * len(self.terms))
 
 
 def analyse_query(
@@ -227,7 +223,7 @@ def _word_weights(question: str, left_out: Collection[int], analyser: Analyser) 
         if start != at:  # a word without spaces may have thousands of terms
             word, at = question[start:end], start
             is_everyday = (
-                (analyser.is_stop(fold(word)) and not (start and word[0].isupper()))
+                (fold(word) in analyser.stop and not (start and word[0].isupper()))
                 or word.lower() in phrasing
                 or reach[0] <= start < reach[1]
             )

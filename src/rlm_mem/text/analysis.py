@@ -387,18 +387,19 @@ class Analyser:
     """Converts text to terms for one language.
 
     `language` is a Snowball algorithm ("english", "german", …) or "none" for no stemming. An unknown name raises a
-    `ValueError` that lists the choices. Instances hold a bounded cache of stems and may be shared by threads.
+    `ValueError` that lists the choices. `stop` are its stop words, folded. Instances hold a bounded cache of stems and
+    may be shared by threads.
     """
 
     def __init__(self, language: str = "english") -> None:
         self.language = language.strip().lower()
         self._stem_word = _stemmer(self.language)
         self._lock = Lock()
-        self._stop = stop_words(self.language)
+        self.stop = stop_words(self.language)
         self._function = function_words(self.language)
         self._forms = irregular_forms() if self.language == "english" else {}
         self._cache: dict[str, str] = {}
-        self._known = Known(partial(self._terms_of, left_out=self._stop, singles=False), _MAX_KNOWN)
+        self._known = Known(partial(self._terms_of, left_out=self.stop, singles=False), _MAX_KNOWN)
         self._known_indexed = Known(
             partial(self._terms_of, left_out=self._function, singles=True), _MAX_KNOWN
         )
@@ -419,10 +420,6 @@ class Analyser:
         self._cache[word] = stemmed
         return stemmed
 
-    def is_stop(self, word: str) -> bool:
-        """Whether a folded word is a stop word of this language."""
-        return word in self._stop
-
     def terms(self, text: str, raw: Sequence[str] | None = None, *, indexed: bool = False) -> list[str]:
         """Terms of `text` in order, without stop words. Linear in its length; never raises.
 
@@ -432,7 +429,7 @@ class Analyser:
         """
         raw = words_in(text) if raw is None else raw
         if text.isupper():
-            left_out = self._function if indexed else self._stop
+            left_out = self._function if indexed else self.stop
             return [
                 term
                 for word in raw
@@ -451,7 +448,7 @@ class Analyser:
         With `indexed`, includes the everyday words and single Han characters that an index has.
         """
         shouting = text.isupper()
-        left_out = self._function if indexed else self._stop
+        left_out = self._function if indexed else self.stop
         for word, start, end in words(text):
             for term in self._terms_of(word, left_out, singles=indexed, shouting=shouting):
                 yield term, start, end

@@ -210,7 +210,8 @@ def is_doubted(sentence: str, asked: str, *, has_change_word: bool, main_part: s
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
     main_part = _NO_DOUBT.sub("", _REFUSED.sub("", main_part))
-    lows = _lows(main_part)
+    # Without "May", the month
+    lows = {word.lower().replace("’", "'") for word in WORD.findall(main_part) if word != "May"}
     if is_german(asked):
         lows.discard("also")  # "so"
     known = set(WORD.findall(asked.lower()))
@@ -225,8 +226,3 @@ def is_doubted(sentence: str, asked: str, *, has_change_word: bool, main_part: s
         or DOUBTED_ABROAD.search(main_part) is not None
         or (_ONE_DAY.search(sentence) is not None and not has_change_word and sentence.rstrip()[-1:] != ":")
     )
-
-
-def _lows(text: str) -> set[str]:
-    """The lower-cased words of a text, without "May" as a month."""
-    return {word.lower().replace("’", "'") for word in WORD.findall(text) if word != "May"}
