@@ -82,3 +82,8 @@ def test_giant_texts_are_read_only_in_part(text: str) -> None:
 def test_values_that_are_not_text_are_refused(content: object) -> None:
     with pytest.raises(InputError, match="content must be text"):
         ENGINE.detect_content_type(content)  # type: ignore[arg-type]
+
+
+def test_a_label_may_have_a_dotless_i() -> None:
+    """As lower-casing by Turkish rules makes it."""
+    assert ENGINE.detect_content_type("Decısıon: SQLite") == "decision"

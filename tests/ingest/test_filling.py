@@ -405,6 +405,35 @@ def test_texts_that_cannot_be_stored_can_be_left_out(memory: Memory) -> None:
     assert [one.content for one in contents if one] == ["a", "The gate is red.", "b"]
 
 
+def test_a_text_that_can_no_longer_be_stored_when_it_is_stored_again_is_left_out(
+    memory: Memory, place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text that cannot be stored ends its transaction, and those before it are stored in another one."""
+    old = memory.remember("The gate is blue.").chunk_ids[0]
+    store_some, tries = filling._Filling._store_some, []
+
+    def interrupted(self: Any, most: int) -> int:
+        tries.append(most)
+        if len(tries) == 2:
+            with opened(place) as other:
+                other.delete(old)
+        return store_some(self, most)
+
+    monkeypatch.setattr(filling._Filling, "_store_some", interrupted)
+    items = [
+        "a",
+        {"text": "The gate is red.", "replaces": old},
+        {"text": "b", "replaces": "chunk-2026-01-01-0"},
+    ]
+    told: list[tuple[int, type[RlmMemError]]] = []
+    made = filling.remember_many(
+        memory.store, [*items, "c"], refused=lambda number, error: told.append((number, type(error)))
+    )
+    assert told == [(1, NotFoundError), (2, NotFoundError)]
+    contents = [memory.get(one.chunk_ids[0]) for one in made]
+    assert [one.content for one in contents if one] == ["a", "c"]
+
+
 def test_within_a_batch_all_of_them_are_stored_or_none(memory: Memory) -> None:
     with pytest.raises(InvalidChunk, match="text 2: "), memory.batch():
         memory.remember_many(["a", "b", ""], batch=1)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import socket
+import unicodedata
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from rlm_mem.ingest.remember import remember
 from rlm_mem.models.base import LLM, Message
 from rlm_mem.models.opening import get_llm
 from rlm_mem.offline import OfflineLLM
+from rlm_mem.offline.model import READ_PROMPT
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
@@ -254,3 +257,42 @@ def test_a_reading_copes_with_any_text(question: str, texts: list[str], author: 
         assert {passage.chunk_id for passage in reading.passages} <= {
             passage.chunk_id for passage in passages
         }
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"at": "2026-01-01"},
+        {"score": "high"},
+        {"score": float("nan")},
+        {"later_note": {"text": "no", "later_note": {"text": "yes"}}},
+    ],
+)
+def test_a_program_may_give_the_reader_passages_of_any_form(more: dict[str, Any]) -> None:
+    first = {
+        "chunk_id": "a",
+        "text": "The standup is on Tuesday at 10.",
+        "at": "2026-01-02T00:00:00Z",
+        "score": 1.0,
+    }
+    passages = [first, {"chunk_id": "b", "text": "The standup is on Monday at 9."} | more]
+    context = json.dumps({"question": "When is the standup?", "passages": passages, "wider": [], "more": []})
+    reply = json.loads(OfflineLLM().complete(f"{READ_PROMPT}\n<context>{context}</context>").text)
+    assert set(reply["chunk_ids"]) <= {"a", "b"}
+    assert reply["chunk_ids"]
+
+
+def test_a_context_may_be_nested_deeply() -> None:
+    context = "[" * 900 + '"Ben lives in Braga."' + "]" * 900
+    text = OfflineLLM().complete(f"Where does Ben live?\n<context>{context}</context>").text
+    assert "Braga" in text
+
+
+@pytest.mark.parametrize(("noted", "asked"), [("NFD", "NFC"), ("NFC", "NFD")])
+def test_accents_may_be_characters_of_their_own_in_the_memory_or_the_question(
+    store: ChunkStore, noted: Literal["NFC", "NFD"], asked: Literal["NFC", "NFD"]
+) -> None:
+    for text in ("Zoé's bike is in the cellar of the crèche.", "Ana's bike is in the shed."):
+        remember(store, unicodedata.normalize(noted, text))
+    result = RecallOperation(store, OfflineLLM()).recall(unicodedata.normalize(asked, "Where is Zoé's bike?"))
+    assert "cellar" in str(result.content)

@@ -11,7 +11,7 @@ import pytest
 from index_rows import NS, IndexRows, Made, Spoken
 
 from rlm_mem.search.candidates import gather
-from rlm_mem.search.query import Query
+from rlm_mem.search.query import WORD, Query
 from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, CandidateSource, Filters
 from rlm_mem.store.local.postings import PostingsIndex
 
@@ -255,9 +255,8 @@ def expected_scores_quickly(rows: IndexRows, words: list[str]) -> dict[int, floa
 
 
 def query(*words: str) -> Query:
-    return Query(
-        text=" ".join(words), terms=words, weights=(1.0,) * len(words), concepts=tuple(range(len(words)))
-    )
+    count = len(words)
+    return Query(" ".join(words), words, (1.0,) * count, tuple(range(count)), (WORD,) * count)
 
 
 def test_candidates_carry_neighbours_across_chunk_borders_in_runs(rows: IndexRows) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime
 
 import pytest
@@ -45,6 +46,10 @@ ENGLISH = get_analyser()
         ("Would she like the opera?", "would"),
         ("Is the server up?", "yes_no"),
         ("connection pool", "words"),
+        ("Please, tell me the deploy port", "what"),
+        ("show us when it was", "when"),
+        ("show me", "what"),
+        ("show deploy ports", "words"),
     ],
 )
 def test_the_kind_of_a_question_follows_its_first_question_word(question: str, kind: str) -> None:
@@ -57,6 +62,15 @@ def test_named_authors_are_recognised_and_their_names_are_no_terms() -> None:
     )
     assert query.authors == ("Melanie", "Bob")
     assert query.terms == ("paint", "wall")
+
+
+def test_names_are_looked_up_among_thousands_of_authors_at_once() -> None:
+    authors = [f"Ann{number} Smith{number}" for number in range(20_000)]
+    question = " ".join(f"Smi{number} Smith{number}" for number in range(200))
+    analyse_query("Ann1", ENGLISH, known_authors=authors)  # the table of names is cached
+    started = time.process_time()
+    assert len(analyse_query(question, ENGLISH, known_authors=authors).authors) == 200
+    assert time.process_time() - started < 0.15
 
 
 def test_a_name_in_lower_case_counts_only_as_a_whole() -> None:
@@ -226,3 +240,12 @@ def test_an_event_used_as_a_date_is_an_anchor() -> None:
     assert query.anchor.terms == ("move", "oslo")
     assert analyse_query("What did she paint after 3 May 2023?", ENGLISH).anchor is None
     assert analyse_query("What came after the move?", ENGLISH).anchor is None
+
+
+def test_a_word_of_thousands_of_terms_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A paragraph in Chinese may have no space; looking it up for each of its terms took seconds."""
+    asked: list[str] = []
+    monkeypatch.setattr("rlm_mem.search.query.fold", lambda word: asked.append(word) or word)
+    query = analyse_query("猫吃鱼" * 300, ENGLISH)
+    assert "吃鱼" in query.terms
+    assert asked == ["猫吃鱼" * 300]

@@ -414,3 +414,18 @@ def test_a_type_that_no_memory_has_is_refused_with_the_known_ones(
             ask(5)
     assert store.delete_chunk(sailed)
     assert asked["search"]("voyage") == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"by": "x" * 100_000},
+        {"filters": {"x" * 100_000: 1}},
+        {"filters": {"tags_all": {"x" * 100_000: 1}}},
+        {"filters": {"include_superseded": "x" * 100_000}},
+    ],
+)
+def test_an_error_shows_the_beginning_of_a_wrong_value(store: ChunkStore, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidQuery) as refused:
+        search(store, "harbor", **arguments)
+    assert len(str(refused.value)) < 400

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+import unicodedata
 
 import pytest
 from hypothesis import given, strategies as st
@@ -190,3 +191,30 @@ def test_words_found_by_splitting_are_those_of_the_patterns(text: str) -> None:
     """Of most texts the words are found without the patterns, which define what a word is."""
     assert list(analysis.words_in(text)) == [word for word, _, _ in analysis.words(text)]
     assert clauses.token_texts(text) == clauses._TOKEN.findall(text)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("french", "L’école d’été, où Zoé l'a ramenée."),
+        ("german", "Größe der Tür"),
+        ("polish", "zażółć gęślą jaźń"),
+        ("none", "한국어 문장, がぎぐ パピプ"),
+    ],
+)
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_text_whose_accents_are_characters_of_their_own_has_the_same_terms(
+    language: str, text: str, indexed: bool
+) -> None:
+    """As texts of macOS and of PDF files have them."""
+    analyser, apart = get_analyser(language), unicodedata.normalize("NFD", text)
+    assert apart != text
+    terms = analyser.terms(text, indexed=indexed)
+    assert analyser.terms(apart, indexed=indexed) == terms
+    located = list(analyser.located_terms(apart, indexed=indexed))
+    assert [term for term, _, _ in located] == terms
+    assert all(apart[start:end].strip() == apart[start:end] != "" for _, start, end in located)
+
+
+def test_the_vowel_signs_of_hindi_do_not_split_its_words() -> None:
+    assert get_analyser("none").terms("दिल्ली में किताब") == ["दिल्ली", "में", "किताब"]

@@ -109,3 +109,11 @@ def test_any_text_and_reference_give_ordered_ranges_inside_the_text(text: str, t
         assert position <= mention.start < mention.end <= len(text)
         assert mention.first <= mention.last
         position = mention.end
+
+
+@pytest.mark.parametrize(
+    "text", ["on frıday", "aprıl 2023", "in auguſt 2023", "the ſunday before 7 May 2023"]
+)
+def test_a_letter_that_only_looks_alike_to_a_pattern_makes_no_date_and_no_error(text: str) -> None:
+    """A pattern that ignores case takes a dotless i for an i, but no table of names has it."""
+    assert all(mention.text != text for mention in find_dates(text, NOW))

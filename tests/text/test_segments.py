@@ -309,3 +309,11 @@ def test_every_kind_of_line_end_separates_turns_headings_and_items(line_end: str
     text = line_end.join(lines)
     assert [text[one.start : one.end] for one in blocks(text)] == [line for line in lines if line]
     assert [one.author for one in blocks(text)][:2] == ["Ann", "Bob"]
+
+
+def test_a_header_of_thousands_of_lines_is_not_repeated_whole_above_each_row() -> None:
+    header = "".join(f"| column {number} |\n" for number in range(2_000))
+    text = f"+----+\n{header}+====+\n" + "| cell |\n" * 100 + "+----+"
+    rows = [one for one in split_segments(text) if text[one.start : one.end] == "| cell |"]
+    assert len(rows) == 100
+    assert all("column 0" in one.under and len(one.under) < 1_000 for one in rows)

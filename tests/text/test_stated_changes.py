@@ -46,3 +46,9 @@ def test_a_later_note_states_that_it_replaces_an_earlier_one(earlier: str, later
 )
 def test_a_later_note_that_leaves_an_earlier_one_in_force(earlier: str, later: str) -> None:
     assert surest(statements_in(later, ENGLISH), statements_in(earlier, ENGLISH)) is None
+
+
+@pytest.mark.parametrize("number", ["①", "²"])
+def test_a_sentence_may_begin_with_a_digit_that_is_no_decimal_one(number: str) -> None:
+    (stated,) = statements_in(f"{number}. The office is in Paris", ENGLISH)
+    assert (stated.shown, stated.number) == ("Paris", None)

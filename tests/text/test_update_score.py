@@ -9,7 +9,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.distinct import is_passing
+from rlm_mem.text.distinct import exceptions, is_passing
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past, without_former
 from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, may_state_change, retelling
 
@@ -772,3 +772,16 @@ def test_a_question_gives_no_lasting_answer() -> None:
     assert asked is not None
     assert is_passing(asked, "Quiz: is Lina's favourite flower the rose?", ENGLISH, year=2025)
     assert not is_passing(asked, "Lina's favourite flower is the rose.", ENGLISH, year=2025)
+
+
+def test_a_capital_i_with_a_dot_whose_small_letter_is_two_characters_shifts_no_words() -> None:
+    question = "How much does İİİstanbul pay the plumber Ana?"
+    earlier = "İİİstanbul pays the plumber Ana 40 euros."
+    assert retold(question, earlier, "Ana now charges İİİstanbul 50 euros.")
+
+
+def test_an_earlier_note_without_words_is_compared_without_an_error() -> None:
+    asked, later = PresentQuestion.of("Who owns the mill?", ENGLISH), "Ana owns the mill"
+    assert asked is not None
+    texts = {text: frozenset(ENGLISH.terms(text)) for text in ("\u2028", later)}
+    assert exceptions(asked, "\u2028", later, texts, ENGLISH, 2025) == (False, False)

@@ -17,7 +17,8 @@ from rlm_mem.ingest.cuts import CutCosts, Cuts, Sizes, find_cuts, pack
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.analysis import plain_words
 from rlm_mem.text.blocks import blocks, units
-from rlm_mem.text.patterns import late
+from rlm_mem.text.dates import MONTH_NAMES
+from rlm_mem.text.patterns import folded, late, word_set
 from rlm_mem.text.secrets import Screened, screen
 from rlm_mem.text.segments import headings_at
 from rlm_mem.text.tokens import count_many, count_tokens
@@ -239,7 +240,7 @@ def detect_content_type(content: str) -> str:
     text = content[:_MAX_TEXT].replace("’", "'")
     label = _LABEL.match(text)
     if label is not None:
-        return _LABELS[label[1].lower()]
+        return _LABELS[folded(label[1])]
     weights = dict.fromkeys(_WEIGHTS, 0.0)
     total, turns = 0.0, 0
     for block in blocks(text):
@@ -288,10 +289,6 @@ def _sentence_type(sentence: str) -> str:
     return "note" if opens and _FEELING.match(sentence) else "fact"
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 def _rules(*alternatives: str) -> re.Pattern[str]:
     return late("|".join(f"(?:{rule})" for rule in alternatives), re.IGNORECASE)
 
@@ -313,8 +310,7 @@ _LABEL = late(rf"\W*({'|'.join(_LABELS)})\b\W{{0,3}}[:：]", re.IGNORECASE)
 
 _ADVERBS = r"(?:\w+ly|just|also|all|both|now|then|have|has|had|'ve|'s|together|instead)"
 _BUILD_VERBS = (
-    r"(?:use|adopt|switch|migrate|move to|go with|replace|drop|stick with|stay with|keep using|"
-    r"standardi[sz]e on|"
+    r"(?:use|adopt|switch|migrate|move to|go with|replace|drop|stick with|stay with|keep using|standardi[sz]e on|"
     r"sunset|retire|deprecate|rewrite|choose|pick|hire|launch|ship)"
 )
 _DECISION = _rules(
@@ -322,22 +318,18 @@ _DECISION = _rules(
     r"(?:to|on|that|for|against|not|in favou?r|unanimously)\b",
     rf"\b(?:we|i|they|he|she|team|board|committee|council|group|management|everyone|user|"
     rf"[a-z]+ and i)\s+(?>(?:{_ADVERBS}\s+)*)"
-    r"(?:decided|agreed|chose|chosen|picked|selected|approved|rejected|adopted|settled|opted|ruled out|"
-    r"signed off)\b",
-    r"\b(?:they|we|i|he|she|who)(?:\s+have|\s+has|'ve|'s)\s+(?:\w+\s+)?(?:chosen|picked|selected|decided|"
-    r"adopted)\b",
+    r"(?:decided|agreed|chose|chosen|picked|selected|approved|rejected|adopted|settled|opted|ruled out|signed off)\b",
+    r"\b(?:they|we|i|he|she|who)(?:\s+have|\s+has|'ve|'s)\s+(?:\w+\s+)?(?:chosen|picked|selected|decided|adopted)\b",
     r"^(?:\w+\s+){1,3}(?:chose|approved|rejected|opted for|ruled out|signed off on|settled on|decided)\b",
     r"\b(?:settled on|signed off on|ruled out|opted for|made up (?:my|our|his|her|their) minds?)\b",
     r"\b(?:made|make|took|reached) (?:a|the|my|our|his|her|their) (?:\w+ )?(?:decision|choice|call)\b",
-    r"\b(?:final |our |the )decision (?:is|was|has been)\b|\bit (?:was|is|has been|'s been) (?:decided|"
-    r"agreed)\b",
+    r"\b(?:final |our |the )decision (?:is|was|has been)\b|\bit (?:was|is|has been|'s been) (?:decided|agreed)\b",
     r"\b(?:the|our) plan is to\b",
     r"^from now on\b|\bgoing forward,? we\b",
     rf"\b(?:we|they|project|team|company|i)(?:'ll| will|'re going to| are going to|'m going to|"
     rf" am going to) {_BUILD_VERBS}\b",
     rf"^let's {_BUILD_VERBS}\b",
-    r"\b(?:we|they|i)(?:'re| are|'m| am) (?:\w+ly )?(?:going with|dropping|switching (?:to|from)|adopting|"
-    r"replacing|"
+    r"\b(?:we|they|i)(?:'re| are|'m| am) (?:\w+ly )?(?:going with|dropping|switching (?:to|from)|adopting|replacing|"
     r"migrating (?:to|from)|moving (?:to|from|off)|retiring|deprecating|standardi[sz]ing on)\b",
     r"\b(?:we|they|i) went with\b|\bchoice (?:fell on|is|was)\b|\baccepted (?:the|an|a|his|her|"
     r"their) (?:\w+ )?offer\b",
@@ -351,8 +343,7 @@ _PREFERENCE = _rules(
     r"\bprefer(?:s|red|ring)?\b|\bpreferences?\b|\bfavou?rites?\b",
     r"\b(?:likes|loves|enjoys|hates|dislikes|adores|despises|detests|loathes|favou?rs)\b",
     rf"\b{_SUBJECT}\s+(?>(?:{_ADVERBS}\s+|do\s+|don't\s+|do not\s+|would\s+|never\s+|always\s+|still\s+)*)"
-    r"(?:like|love|enjoy|hate|dislike|adore|despise|detest|loathe)\b(?! to (?:see|hear|know) (?:you|that|"
-    r"from))",
+    r"(?:like|love|enjoy|hate|dislike|adore|despise|detest|loathe)\b(?! to (?:see|hear|know) (?:you|that|from))",
     rf"\b(?:doesn't|does not|don't|do not|didn't|never)\s+(?:{_ADVERBS}\s+)?{_LIKING}\b",
     r"\b(?:would|'d) (?:much |far )?(?:rather|prefer|sooner)\b",
     r"\b(?:user|customer|client|he|she|[A-Z]\w+) (?:would|'d) like\b|\b(?:user|customer|client)s? wants?\b|"
@@ -361,14 +352,12 @@ _PREFERENCE = _rules(
     r"outputs?|code|examples?)\b",
     r"\b(?:can't|cannot|can not|couldn't) stand\b",
     r"\b(?:fond of|fan of|keen on|partial to|crazy about|passionate about|obsessed with|addicted to|"
-    r"(?:really|so|totally) into|"
-    r"not into)\b",
-    r"^(?:please |kindly )(?:always|never|don't|do not|use|keep|avoid|answer|reply|respond|write|call me|"
-    r"address)\b",
+    r"(?:really|so|totally) into|not into)\b",
+    r"^(?:please |kindly )(?:always|never|don't|do not|use|keep|avoid|answer|reply|respond|write|call me|address)\b",
     r"^(?:always|never) (?:answer|reply|respond|use|write|include|call|address|give|show)\b",
 )
 _DAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
-_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_MONTHS = "|".join(MONTH_NAMES)
 _PERIOD = (
     rf"(?:{_DAYS}|{_MONTHS}|mornings?|evenings?|nights?|afternoons?|days?|weeks?|weekends?|months?|years?|"
     rf"quarters?|summers?|winters?)"
@@ -382,8 +371,7 @@ _RECURRING_OPENING = _rules(
 _PATTERN = _rules(
     rf"\b(?:every|each) (?:time|single|other|few|couple of|\d+|two|three|four|five|six|{_PERIOD}|release|"
     rf"sprint|deploy\w*|commit|hour|minute)\b",
-    r"\b(?:whenever|usually|typically|generally|normally|regularly|frequently|often|repeatedly|routinely|"
-    r"habitually|"
+    r"\b(?:whenever|usually|typically|generally|normally|regularly|frequently|often|repeatedly|routinely|habitually|"
     r"consistently|constantly|invariably|occasionally|intermittently|seldom|rarely|always)\b",
     r"\btends? to\b|\b(?:keeps?|kept) (?:on )?\w+ing\b|\bin the habit of\b|\brecurring\b|\bover and over\b|"
     r"\btime and again\b",
@@ -396,29 +384,26 @@ _TASK = _rules(
     r"fix|add|update|review|"
     r"follow|schedule|book|finish|draft|prepare|submit|try|test|talk|let|need|don't forget|make sure|see|"
     r"find|pick up|bring|"
-    r"reply|investigate|meeting notes?|notes? (?:from|on|about)|ideas? (?:for|about)|todo|to do)\b",
+    r"reply|investigate|meeting notes?|notes? (?:from|on|about)|ideas? (?:for|about)|todo|to do)\b"
 )
 _CHATTER = _rules(
-    r"^(?:hey|hi|hello|thanks|thank you|haha|lol|wow|oh|ok|okay|yeah|yep|sure|cool|great|awesome|congrats|"
-    r"good luck|"
+    r"^(?:hey|hi|hello|thanks|thank you|haha|lol|wow|oh|ok|okay|yeah|yep|sure|cool|great|awesome|congrats|good luck|"
     r"good (?:morning|night|evening|one|job)|sounds|see you|bye|welcome|sorry|well done|nice|hope|hoping|"
-    r"looking forward)\b[^.]{0,60}\.?$",
+    r"looking forward)\b[^.]{0,60}\.?$"
 )
 _TENTATIVE = _rules(
     r"\b(?:maybe|perhaps|might|(?-i:may)|could|should|shall|would|probably|possibly|i think|i guess|"
-    r"i wonder|i hope|hopefully|"
-    r"i suppose|not sure|seems?|going to|need to|needs to|have to|want to|let's|let me)\b",
+    r"i wonder|i hope|hopefully|i suppose|not sure|seems?|going to|need to|needs to|have to|want to|let's|let me)\b"
 )
 _FEELING = _rules(
     r"^(?:i'm|i am|i was|we're|we are|we were|it's|it is|it was|that's|that is|that was|this is|this was|"
-    r"here is|here are|"
-    r"here's|there's|you're|you are|so |(?:that|this|it) (?:sounds|looks|feels|seemed|seems)) ?\b",
+    r"here is|here are|here's|there's|you're|you are|so |(?:that|this|it) (?:sounds|looks|feels|seemed|seems)) ?\b"
 )
 _STATEMENT = _rules(
     r"'s\s+(?:a|an|the|in|on|at|name)\b",
     r"\b[a-z]{3,}ed (?:the|a|an|its|his|her|their|my|our|in|on|at|to|from|by|for|about)\b",
 )
-_STATING_WORDS = _words(
+_STATING_WORDS = word_set(
     """
     is are was were has have had isn't aren't wasn't weren't hasn't contain contains consist consists include
     includes cost costs weigh weighs measure measures equal equals mean means live lives lived work works worked
@@ -434,7 +419,7 @@ _STATING_WORDS = _words(
 
 # A rule set is tried only on sentences with one of its words, which most sentences lack.
 _WORD = late(r"[a-z']+")
-_DECISION_WORDS = _words(
+_DECISION_WORDS = word_set(
     """
     decided opted resolved elected voted agreed concluded committed chosen chose picked selected approved rejected
     adopted settled ruled signed mind minds made make took reached decision choice plan now forward let's will
@@ -442,7 +427,7 @@ _DECISION_WORDS = _words(
     standardising standardizing went accepted switched migrated
     """
 )
-_PREFERENCE_WORDS = _words(
+_PREFERENCE_WORDS = word_set(
     """
     prefer prefers preferred preferring preference preferences favourite favourites favorite favorites like likes
     love loves enjoy enjoys hate hates dislike dislikes adore adores despise despises detest detests loathe
@@ -450,13 +435,13 @@ _PREFERENCE_WORDS = _words(
     passionate obsessed addicted into please kindly always never use write keep give
     """
 )
-_TENTATIVE_WORDS = _words(
+_TENTATIVE_WORDS = word_set(
     """
     maybe perhaps might may could should shall would probably possibly think guess wonder hope hopefully suppose
     sure seem seems going need needs have want let's let
     """
 )
-_PATTERN_WORDS = _words(
+_PATTERN_WORDS = word_set(
     """
     every each whenever usually typically generally normally regularly frequently often repeatedly routinely
     habitually consistently constantly invariably occasionally intermittently seldom rarely always tend tends keep
@@ -465,7 +450,7 @@ _PATTERN_WORDS = _words(
     """
 )
 
-_OPENINGS = _words(
+_OPENINGS = word_set(
     """
     hey hi hello thanks thank haha lol wow oh ok okay yeah yep sure cool great awesome congrats good sounds see you bye
     welcome sorry well nice hope hoping looking

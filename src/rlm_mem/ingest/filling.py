@@ -17,7 +17,7 @@ from rlm_mem.chunk import Chunk, normalised_hash
 from rlm_mem.config import Config, IngestConfig, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundError, RlmMemError
 from rlm_mem.ingest.batch_index import BatchIndex
-from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
+from rlm_mem.ingest.chunking import AnalysedText, analyse
 from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.ingest.remember import (
     LinkFinder,
@@ -119,13 +119,9 @@ def _analyse_text(
         if task.statements:
             statements.append(statements_in(piece.content, get_analyser(task.language)))
         around = surroundings(provenance_of(piece, len(found.pieces), headings, provenance))
-        segments.append(local_terms(piece.content, _overlap_length(piece), around, task.language))
+        segments.append(local_terms(piece.content, piece.overlap, around, task.language))
         segments[-1].normalised = normalised_hash(piece.content)
     return _Analysed(found, segments, statements)
-
-
-def _overlap_length(piece: ChunkResult) -> int:
-    return piece.overlap if piece.overlap < len(piece.content) else 0
 
 
 def _parse_item(item: object) -> _Text | _Refused:
@@ -135,7 +131,7 @@ def _parse_item(item: object) -> _Text | _Refused:
     if isinstance(item, InputError):
         return _Refused(item.message, item.hint)
     if not isinstance(item, Mapping):
-        return _Refused(f"it must be str or a mapping with the key text, not {_type_name(item)}")
+        return _Refused(f"it must be str or a mapping with the key text, not {type(item).__name__}")
     options = dict(item)
     text = options.pop("text", None)
     unknown = next((name for name in options if name not in _OPTIONS), None)
@@ -143,12 +139,8 @@ def _parse_item(item: object) -> _Text | _Refused:
         return _Refused(f"remember does not take {unknown!r:.60}", f"keys are text, {', '.join(_OPTIONS)}")
     if not isinstance(text, str):
         remedy = "decode it first: data.decode('utf-8')" if isinstance(text, bytes | bytearray) else None
-        return _Refused(f"the text to remember must be str, not {_type_name(text)}", remedy)
+        return _Refused(f"the text to remember must be str, not {type(text).__name__}", remedy)
     return _Text(str.__str__(text), cast("TextOptions", options))
-
-
-def _type_name(value: object) -> str:
-    return type(value).__name__
 
 
 def _encode_item(item: _Text) -> str:
@@ -229,11 +221,7 @@ class _Refusal(Exception):
     """
 
     def __init__(
-        self,
-        made: list[RememberResult],
-        error: InputError | NotFoundError | ConflictError,
-        *,
-        partly: bool,
+        self, made: list[RememberResult], error: InputError | NotFoundError | ConflictError, *, partly: bool
     ) -> None:
         super().__init__(len(made))
         self.made, self.error, self.partly = made, error, partly
@@ -281,7 +269,9 @@ def remember_many(
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise InputError(f"batch must be a whole number from 1 up, not {batch!r:.40}")
     if isinstance(items, str | bytes | Mapping):
-        raise InvalidChunk(f"items must be several texts, not {_type_name(items)}", hint="put it into a list")
+        raise InvalidChunk(
+            f"items must be several texts, not {type(items).__name__}", hint="put it into a list"
+        )
     check_items(items, "items")
     for call, what in ((progress, "progress"), (refused, "refused")):
         check_function(call, what)
@@ -368,19 +358,7 @@ class _Filling:
 
     def flush(self) -> None:
         """Store all waiting texts."""
-        while self.waiting:
-            try:
-                self._store_some(len(self.waiting))
-            except _Refusal as refusal:
-                if self._store.backend.in_transaction:  # the caller's: nothing of it was rolled back
-                    self._note_stored(refusal.made)
-                    if refusal.partly:  # only the error takes back what was written of the text
-                        self._refused = None
-                else:
-                    left = len(refusal.made)
-                    while left:
-                        left -= self._store_some(left)
-                self.refuse(self.waiting.pop(0).number, refusal.error)
+        self._store_first(len(self.waiting))
         self._ahead.clear()
         self._digests.clear()
         self._clock_off = None
@@ -396,6 +374,21 @@ class _Filling:
             return False
         self.flush()
         return True
+
+    def _store_first(self, count: int) -> None:
+        """Store so many waiting texts, in one transaction or more; those that cannot be stored are refused."""
+        while count:
+            try:
+                count -= self._store_some(count)
+            except _Refusal as refusal:
+                if self._store.backend.in_transaction:  # the caller's: nothing of it was rolled back
+                    self._note_stored(refusal.made)
+                    if refusal.partly:  # only the error takes back what was written of the text
+                        self._refused = None
+                else:
+                    self._store_first(len(refusal.made))  # by now, one of them may have to be refused, too
+                count -= len(refusal.made) + 1
+                self.refuse(self.waiting.pop(0).number, refusal.error)
 
     def _store_some(self, most: int) -> int:
         """Store up to ``most`` waiting texts in one transaction; returns their number."""

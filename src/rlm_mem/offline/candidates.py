@@ -18,12 +18,11 @@ from rlm_mem.offline.phrases import (
     FUNCTION_WORDS,
     NO_PERSON,
     PREPOSITIONS,
-    word_set,
 )
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import day_words, moments
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 _LESS = late(
     r"\b(?:cheaper|cheapest|less|lower|lowest|smaller|smallest|shorter|shortest|fewer|fewest|slower|younger|earlier|lighter)\b",

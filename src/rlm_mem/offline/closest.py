@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 from rlm_mem.offline.documents import document_weights
 from rlm_mem.offline.extraction import piece, reason_after
@@ -15,6 +14,7 @@ from rlm_mem.offline.figures import subject_numbers
 from rlm_mem.offline.kinds import forms_asked, has_form
 from rlm_mem.offline.language import shares_matched
 from rlm_mem.offline.notes import read_note
+from rlm_mem.offline.numbered import is_derivation
 from rlm_mem.offline.passages import Passage, Reading, heading_stems
 from rlm_mem.offline.phrases import FULL_NAME
 from rlm_mem.offline.question import Question
@@ -63,7 +63,7 @@ _IN_NAMED = 0.3
 _RESEMBLES = 0.7
 """How well a word matches one of the question that begins like it: "signature" and "sign"."""
 _TOLD_ONCE = frozenset(("why", "how_long"))
-"""Kinds of things of which a memory seldom tells more than one: what the nearest memory gives is the answer.
+"""Kinds of things of which a memory seldom has more than one: what the nearest memory gives is the answer.
 
 So is its figure, if it has only one. Days, places and names of the nearest memory are as often others than those asked
 for.
@@ -217,7 +217,7 @@ def _alike(terms: Iterable[str], stems: frozenset[str]) -> dict[str, frozenset[s
         term: frozenset(
             one
             for one in begun.get(term[:_SHARED_LETTERS], ())
-            if _begin_alike(term, one) or _differ_in_ending(term, one)
+            if is_derivation(term, one, _SHARED_LETTERS) or _differ_in_ending(term, one)
         )
         for term in terms
     }
@@ -233,12 +233,6 @@ def _stems(passage: Passage) -> frozenset[str]:
         stem_of(part.lower()) for part in parts if len(part) >= _SHARED_LETTERS
     }  # "ESLint" is a linter
     return passage.stems | passage.before_stems | around
-
-
-def _begin_alike(one: str, other: str) -> bool:
-    """Whether one of two words is a prefix of the other."""
-    short, long = sorted((one, other), key=len)
-    return len(short) >= _SHARED_LETTERS and long.startswith(short)
 
 
 def _differ_in_ending(one: str, other: str) -> bool:
@@ -301,7 +295,7 @@ def _name_share(question: Question, passage: Passage) -> float:
     words = set(_PLAIN_WORD.findall(f"{passage.text} {passage.author} {passage.heading}".lower()))
     numbers = subject_numbers(question)
     matched = [
-        any(map(partial(_begin_alike, name.lower()), words)) or name.lower() in words
+        name.lower() in words or any(is_derivation(name.lower(), word, _SHARED_LETTERS) for word in words)
         for name in question.names
     ]
     matched += [number in words for number in numbers]

@@ -42,7 +42,9 @@ def document_weights(question: Question, passages: Sequence[Passage]) -> dict[st
     words, pairs = _asked(question)
     for term in words | pairs:
         named = [
-            one for one, stems in names.items() if term in stems or (term in words and same_name(term, stems))
+            one
+            for one, stems in names.items()
+            if (same_name(term, stems) if term in words else term in stems)
         ]
         elsewhere = sum(1 for one, stems in texts.items() if term in stems and one not in named)
         for one in named:
@@ -63,5 +65,5 @@ def _asked(question: Question) -> tuple[set[str], set[str]]:
 
 
 def same_name(term: str, stems: frozenset[str]) -> bool:
-    """Whether a name or a short form of it is among stems: "Postgres" for "PostgreSQL"."""
+    """Whether a name, a short or a longer form of it is among stems: "Postgres" for "PostgreSQL"."""
     return term in stems or any(is_derivation(term, stem) for stem in stems)

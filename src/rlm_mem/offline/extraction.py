@@ -30,12 +30,11 @@ from rlm_mem.offline.phrases import (
     SPLIT,
     TIME,
     TITLED,
-    word_set,
 )  # fmt: skip
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
 from rlm_mem.offline.word_classes import NUMBER, degree, same_words, stem_of, value_pattern
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 MAX_WORDS = 45
 """Most words of a whole sentence as an answer; a longer one is cut at a comma or semicolon."""
@@ -304,7 +303,7 @@ def _verb_follows_figure(question: Question, text: str, end: int) -> bool:
 
 MONEY = late(
     r"[$€£¥₹]\s?\d|\d\s?(?:[$€£¥₹]|[kKmM]?\s?(?:kr|euros?|dollars?|pounds?|cents?|pence|francs?|yen|rupees?|crowns?|[A-Z]{3})\b)"
-    r"|\b(?:free|nothing|(?:hundred|thousand|million|\w+) (?:euros?|dollars?|pounds?|cents?))\b",
+    r"|\b(?:free|nothing|(?:hundred|thousand|million|\w+) (?:euros?|dollars?|pounds?|cents?))\b"
 )
 """An amount of money."""
 _PRICE_ASKED = late(r"\b(?:prices?|costs?|pay(?:s|ing)?|paid|charged?|rent|fee)\b", re.IGNORECASE)
@@ -528,14 +527,11 @@ def _option(question: Question, text: str) -> Piece | None:
 
 def _object(question: Question, sentence: Sentence) -> Piece | None:
     """The noun in question with its number ("gate B12"); None: the whole sentence is the answer."""
-    text = sentence.text
-    for noun in question.focus.split()[-1:]:
-        for one, after in itertools.pairwise(sentence.words):
-            numbered = after.text[0].isdigit() or (
-                after.text[0].isupper() and any(c.isdigit() for c in after.text)
-            )
-            if one.stem == stem_of(noun) and not one.closes and numbered:
-                return Piece(text[one.start : after.end], 1.0)  # "gate B12"
+    noun = stem_of(question.focus.split()[-1]) if question.focus else None
+    for one, after in itertools.pairwise(sentence.words):
+        numbered = after.text[0].isdigit() or (after.text[0].isupper() and any(map(str.isdigit, after.text)))
+        if one.stem == noun and not one.closes and numbered:
+            return Piece(sentence.text[one.start : after.end], 1.0)
     return None
 
 
@@ -596,5 +592,5 @@ def word_f1(one: Counter[str], other: Counter[str]) -> float:
 def mostly_alike(one: str, other: str) -> bool:
     """Whether two answers share most of their words, and a figure if both have figures."""
     bags = word_counts(one), word_counts(other)
-    figures = [{word for word in word_counts if word[0].isdigit()} for word_counts in bags]
+    figures = [{word for word in bag if word[0].isdigit()} for bag in bags]
     return word_f1(*bags) >= 0.5 and (not all(figures) or not figures[0].isdisjoint(figures[1]))

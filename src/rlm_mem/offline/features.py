@@ -15,12 +15,12 @@ from functools import lru_cache
 
 from rlm_mem.offline.candidates import Candidate
 from rlm_mem.offline.passages import Passage, Word
-from rlm_mem.offline.phrases import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, word_set
+from rlm_mem.offline.phrases import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS
 from rlm_mem.offline.question import Question
 from rlm_mem.search.related import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 _FIRST_PERSON = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
 _SECOND_PERSON = frozenset({"you", "your", "yours", "yourself", "you're", "you've"})

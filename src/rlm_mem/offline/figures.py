@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import lru_cache
+from string import ascii_lowercase
 
 from rlm_mem.offline.passages import Passage, Sentence, Word
-from rlm_mem.offline.phrases import FUNCTION_WORDS, TIME, word_set
+from rlm_mem.offline.phrases import FUNCTION_WORDS, TIME
 from rlm_mem.offline.question import Question
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 _FIGURE = late(r"[^\W\d_]{0,3}\d{1,9}(?:\.\d{1,4})*")
 _YEAR = late(r"(?:1[89]|20)\d\d")
@@ -58,7 +59,7 @@ def _asked(text: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
 
 
 def _digits(text: str) -> str:
-    return text.lstrip("abcdefghijklmnopqrstuvwxyz") if _FIGURE.fullmatch(text) else text
+    return text.lstrip(ascii_lowercase) if _FIGURE.fullmatch(text) else text
 
 
 def _figures(words: Sequence[Word]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:

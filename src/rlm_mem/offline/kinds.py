@@ -78,10 +78,7 @@ _FORMS = (
             re.IGNORECASE,
         ),
     ),
-    (
-        ASKS_USUAL,
-        late(r"\b(?:defaults?|unless|otherwise)\b", re.IGNORECASE),
-    ),
+    (ASKS_USUAL, late(r"\b(?:defaults?|unless|otherwise)\b", re.IGNORECASE)),
     (
         late(
             r"\b(?:what|which|longest|shortest)\b.{0,30}"
@@ -91,12 +88,12 @@ _FORMS = (
         LASTS,
     ),
 )
-"""What a question asks for besides its kind, and what tells it: a limit, a default, a duration."""
+"""What a question asks for besides its kind, and the words that give it: a limit, a default, a duration."""
 
 
 def forms_asked(question: Question) -> list[re.Pattern[str]]:
-    """What tells a limit, a default or a duration, for each of them that the question asks for."""
-    return [told for asked, told in _FORMS if asked.search(question.text)]
+    """Patterns of the words that give a limit, a default or a duration, for each that the question asks for."""
+    return [given for asked, given in _FORMS if asked.search(question.text)]
 
 
 def is_wrong_kind(question: Question, candidate: Candidate) -> bool:

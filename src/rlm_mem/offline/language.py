@@ -49,12 +49,11 @@ _ASKING_SPACELESS = late(
 )
 
 
-def foreign_terms(text: str, language: str = "") -> frozenset[str]:
+def _foreign_terms(text: str, language: str) -> frozenset[str]:
     """The stemmed content words of a text; pairs of characters if its script has no spaces."""
-    named = language or language_of(text)
-    plain = _ASKING_SPACELESS.sub(" ", text) if named == "none" else text
+    plain = _ASKING_SPACELESS.sub(" ", text) if language == "none" else text
     kept = " ".join(word for word in plain.split() if word.strip("¿¡?!.,;:؟").lower() not in ASKING)
-    return frozenset(get_analyser(named).terms(kept))
+    return frozenset(get_analyser(language).terms(kept))
 
 
 def shares_matched(question: str, passages: Sequence[Passage]) -> list[float]:
@@ -64,8 +63,8 @@ def shares_matched(question: str, passages: Sequence[Passage]) -> list[float]:
     with other endings do: "Platten" and "Tischplatten".
     """
     language = language_of(question)
-    asked = foreign_terms(question[:MAX_CHARACTERS], language)
-    found = [foreign_terms(one.text, language) for one in passages]
+    asked = _foreign_terms(question[:MAX_CHARACTERS], language)
+    found = [_foreign_terms(one.text, language) for one in passages]
     degrees = [{term: _degree(term, terms) for term in asked} for terms in found]
     holders = Counter(term for one in degrees for term, degree in one.items() if degree)
     weights = {term: math.log(1 + len(passages) / (holders[term] + 0.5)) for term in asked}
@@ -154,7 +153,7 @@ def about_equal(question: str, passages: Sequence[Passage]) -> list[Passage]:
 def _matching_lines(question: str, passages: Sequence[Passage]) -> list[_Line]:
     """The sentences of passages, those that match most of the question first."""
     language = language_of(question)
-    asked = foreign_terms(question[:MAX_CHARACTERS], language)
+    asked = _foreign_terms(question[:MAX_CHARACTERS], language)
     analyser = get_analyser(language)
     read = [
         (text, one, set(analyser.terms(text))) for one in passages for text in _sentences(one.text) if asked

@@ -8,16 +8,18 @@ time. The second one searches in other words.
 from __future__ import annotations
 
 import json
+import math
 import re
 import statistics
 import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Unpack
 
+from rlm_mem.chunk import normalise_unicode
 from rlm_mem.models.base import SURE, Completion, Message, Options, Prompt, Usage, as_messages, unbroken
 from rlm_mem.offline.closest import closest, told_by_nearest
 from rlm_mem.offline.documents import named_documents
@@ -336,13 +338,14 @@ def _decoded(text: str) -> Any:
 
 def _texts(data: Any) -> str:
     """All text in a context of any structure, one line for each piece."""
-    if isinstance(data, str):
-        return data
-    if isinstance(data, dict):
-        return "\n".join(filter(None, (_texts(value) for value in data.values())))
-    if isinstance(data, list):
-        return "\n".join(filter(None, (_texts(value) for value in data)))
-    return ""
+    found, left = [], [data]  # not by recursion: a program may nest its context as deep as it likes
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            found.append(one)
+        elif isinstance(one, dict | list):
+            left += reversed(one.values() if isinstance(one, dict) else one)
+    return "\n".join(filter(None, found))
 
 
 def _question_and_text(prompt: str) -> tuple[str, str]:
@@ -357,6 +360,7 @@ def _question_and_text(prompt: str) -> tuple[str, str]:
 def _passages_of(text: str) -> list[Passage]:
     """The segments of a plain text as passages without scores."""
     found: list[Passage] = []
+    text = normalise_unicode("NFC", text)
     for segment in split_segments(text)[:200]:
         body = text[segment.body_start : segment.end]
         previous = found[-1] if found else None
@@ -374,26 +378,31 @@ def _passages_of(text: str) -> list[Passage]:
     return found
 
 
+def _text(data: dict[str, Any], *names: str) -> str:
+    """The first of these fields that is not empty, with accents composed as in an analysed question."""
+    return normalise_unicode("NFC", str(next(filter(None, map(data.get, names)), ""))[:_MAX_CHARACTERS])
+
+
 def _passage(data: dict[str, Any]) -> Passage:
-    author = str(data.get("speaker") or "")
-    text = str(data.get("text") or data.get("content") or "")[:_MAX_CHARACTERS]
+    author, text = _text(data, "speaker"), _text(data, "text", "content")
     label = _LABEL.match(text)
     if label and (label["name"].strip().lower() == author.lower() if author else _is_name(label["name"])):
         author, text = author or label["name"].strip(), text[label.end() :]
     text = unwrapped(text)
     at = data.get("at") or data.get("occurred_at") or data.get("created_at")
     context = data.get("before")
-    before = str(context[-1]) if isinstance(context, list) and context else ""
+    before = normalise_unicode("NFC", str(context[-1])) if isinstance(context, list) and context else ""
     before_label = _LABEL.match(before)
-    later = data.get("later_note")
+    later, score = data.get("later_note"), data.get("score")
     current = not (data.get("superseded_by") or data.get("ended_at"))
     return Passage(
-        str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(at), float(data.get("score") or 0.0),
+        str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(at),
+        float(score) if isinstance(score, int | float) and math.isfinite(score) else 0.0,
         before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
-        current, str(data.get("heading") or "")[:200], bool(data.get("untrusted")),
+        current, _text(data, "heading")[:200], bool(data.get("untrusted")),
         isinstance(data.get("parts"), int) and data["parts"] > 1,
-        str(data.get("document") or "")[:400], str(data.get("conversation_id") or ""),
-        _passage(later) if isinstance(later, dict) else None,
+        _text(data, "document")[:400], str(data.get("conversation_id") or ""),
+        _passage({**later, "later_note": None}) if isinstance(later, dict) else None,
     )  # fmt: skip
 
 
@@ -407,6 +416,7 @@ def _moment(value: Any) -> datetime | None:
     if not isinstance(value, str):
         return None
     try:
-        return datetime.fromisoformat(value.replace("Z", "+00:00"))
+        moment = datetime.fromisoformat(value)
     except ValueError:
         return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # passages are compared with each other

@@ -17,9 +17,10 @@ from functools import lru_cache
 
 from rlm_mem.offline.numbered import ASKING, is_derivation, numbered_lines, read_numbered
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
-from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
+from rlm_mem.offline.phrases import FUNCTION_WORDS
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.word_classes import degree
+from rlm_mem.text.patterns import word_set
 
 _MAX_STATEMENTS = 1_000
 _MAX_ABOUT = 60  # statements about one thing

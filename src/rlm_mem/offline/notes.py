@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from rlm_mem.offline.documents import same_name
 from rlm_mem.offline.extraction import Piece, counted_thing, piece, reason_after, trimmed
@@ -17,12 +18,12 @@ from rlm_mem.offline.features import lags_behind
 from rlm_mem.offline.figures import is_about_other_figure
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_stems
-from rlm_mem.offline.phrases import FULL_NAME, FUNCTION_WORDS, PATH, ROLE, word_set
+from rlm_mem.offline.phrases import FULL_NAME, FUNCTION_WORDS, PATH, ROLE
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.offline.word_classes import RELATIONS, Relation, degree, stem_of, value_pattern
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 _LABELS = word_set(
     """
@@ -132,7 +133,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     """Answer ``question`` from notes. Deterministic; the rules for confidences were measured on small stores."""
     wanted = wanted_words(question)
     lines = [line for passage in passages for line in _lines(passage)]
-    everything = frozenset().union(*(line.stems for line in lines)) if lines else frozenset()
+    everything = frozenset[str]().union(*(line.stems for line in lines))
     if not wanted or not lines or not all(same_name(name, everything) for name in _name_stems(question)):
         return Reading(None, (), 0.05, 0.0)
     found, best_match = _answering(question, passages, lines, wanted, everything)
@@ -340,13 +341,18 @@ def read_note(question: Question, passage: Passage) -> NoteAnswer | None:
     return NoteAnswer(value, share, part.alone and len(fitting) == 1)
 
 
+@cache
+def _frame() -> frozenset[str]:
+    return frozenset(map(stem_of, _FRAME_WORDS))
+
+
 def _name_stems(question: Question) -> list[str]:
     return [stem_of(name) for name in question.names]
 
 
 def wanted_words(question: Question) -> dict[str, float]:
     """Weights of the question's words by stem: largest for names, small for words of its phrasing."""
-    frame = {stem_of(word) for word in _FRAME_WORDS}
+    frame = set(_frame())
     found = dict.fromkeys(_name_stems(question), 1.2)
     parts = {part for name in question.names for part in get_analyser("english").terms(name)}
     relation_stems = {stem_of(word) for relation in _relations(question) for word in relation.words}
@@ -487,7 +493,6 @@ def _topic(question: Question) -> frozenset[str]:
 
     "database" in "which database do we", "return" in "what did Dana return", "cat" in "the name of Dana's cat".
     """
-    frame = {stem_of(word) for word in _FRAME_WORDS}
     nouns = []
     if question.focus:
         nouns.append(question.focus.split()[-1])
@@ -507,7 +512,7 @@ def _topic(question: Question) -> frozenset[str]:
     stems = {stem_of(noun) for noun in nouns}
     if question.kind == "where":
         stems -= {stem_of(word) for word in question.focus.split()}
-    return frozenset(stem for stem in stems if stem in question.terms and stem not in frame)
+    return frozenset(stem for stem in stems if stem in question.terms and stem not in _frame())
 
 
 _POSSESSED = late(
@@ -643,8 +648,7 @@ def _is_negative(text: str) -> bool:
 def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
     """ "Yes" or "No", with the sentence as evidence; None unless it matches every word of the question."""
     text = line.sentence.text
-    frame = {stem_of(word) for word in _FRAME_WORDS}
-    heavy = [term for term in wanted if term not in frame]
+    heavy = [term for term in wanted if term not in _frame()]
     if not all(degree(term, line.stems, text) for term in heavy):
         return None
     names = _name_stems(question)

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, split_sentences
-from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
+from rlm_mem.offline.phrases import FUNCTION_WORDS
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.word_classes import degree
 from rlm_mem.text.clauses import NUMBERS
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 _LINE = late(r"^[ \t]{0,20}(?P<number>\d{1,9})[.):][ \t]{1,20}(?P<text>\S[^\n]{0,600})$", re.MULTILINE)
 _MIN_STATEMENTS = 3
@@ -150,7 +150,7 @@ def _match(stem: str, stems: frozenset[str], text: str) -> float:
     return found
 
 
-def is_derivation(one: str, other: str) -> bool:
-    """Whether one stem begins with the other: "citizenship" and "citizen"."""
+def is_derivation(one: str, other: str, least: int = _SHARED_LETTERS) -> bool:
+    """Whether one stem begins with the other, of ``least`` letters or more: "citizenship" and "citizen"."""
     short, long = sorted((one, other), key=len)
-    return len(short) >= _SHARED_LETTERS and long.startswith(short)
+    return len(short) >= least and long.startswith(short)

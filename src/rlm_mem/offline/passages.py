@@ -119,19 +119,14 @@ class Passage:
     @cached_property
     def stems(self) -> frozenset[str]:
         """Stems of all its words."""
-        return (
-            frozenset().union(*(sentence.stems for sentence in self.sentences))
-            if self.sentences
-            else frozenset()
-        )
+        return frozenset[str]().union(*(sentence.stems for sentence in self.sentences))
 
     @cached_property
     def document_stems(self) -> frozenset[str]:
         """Stems of the name of its document and of its topmost heading; none for a note."""
         if not self.of_document:
             return frozenset()
-        name = f"{self.document} {self.heading.partition(' / ')[0]}"
-        return heading_stems(name)
+        return heading_stems(f"{self.document} {self.heading.partition(' / ')[0]}")
 
     @cached_property
     def before_stems(self) -> frozenset[str]:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rlm_mem.text.patterns import late
-
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text as a set."""
-    return frozenset(text.split())
-
+from rlm_mem.text.patterns import late, word_set
 
 DETERMINERS = word_set("a an the this that these those my your his her its our their some any every each no")
 PREPOSITIONS = word_set(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rlm_mem.offline.phrases import word_set
+from rlm_mem.chunk import normalise_unicode
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.patterns import late
+from rlm_mem.text.dates import DAY_NAMES, MONTH_NAMES
+from rlm_mem.text.patterns import late, word_set
 
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, late(pattern, re.IGNORECASE))
@@ -77,12 +78,7 @@ _OPENERS = word_set(
     according based tell list name give describe if and so then
     """
 )  # fmt: skip
-_CALENDAR = word_set(
-    """
-    january february march april may june july august september october november december monday tuesday
-    wednesday thursday friday saturday sunday
-    """
-)  # fmt: skip
+_CALENDAR = frozenset((*MONTH_NAMES, *DAY_NAMES))
 # Words of a question that nearly every memory contains.
 _WEAK = word_set(
     """
@@ -138,7 +134,7 @@ def analyse_question(text: str) -> Question:
 
     Only its first ``MAX_CHARACTERS`` are read, since the prompt of a program may be of any length.
     """
-    plain = " ".join(text[:MAX_CHARACTERS].split())
+    plain = " ".join(normalise_unicode("NFC", text[:MAX_CHARACTERS]).split())
     names = _names(plain)
     analyser = get_analyser("english")
     skip = {stem for name in names for stem in analyser.terms(name)}
@@ -174,16 +170,11 @@ def _kind(text: str) -> str:
     ]
     if not found:
         return "what"
-    # The first question word decides; of patterns at the same place, the most specific one.
-    ranked = {kind: order for _, order, kind in found}
     for special in ("how_long", "how_many"):
-        if special in ranked:
+        if any(kind == special for *_, kind in found):
             return special
-    opening = (
-        min(start for start, _, kind in found if kind not in ("name",))
-        if any(k != "name" for *_, k in found)
-        else 0
-    )
+    # The first question word decides; of patterns at the same place, the most specific one.
+    opening = min((start for start, _, kind in found if kind != "name"), default=0)
     near = [(order, kind) for start, order, kind in found if start <= opening + 1 or kind in ("name", "kind")]
     return min(near)[1]
 

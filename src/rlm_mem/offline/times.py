@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from rlm_mem.offline.passages import Passage
-from rlm_mem.text.dates import DateMention, find_dates
+from rlm_mem.text.dates import DAY_NAMES, MONTH_NAMES, DateMention, find_dates
 from rlm_mem.text.patterns import late
 
-_WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-_MONTHS = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-]  # fmt: skip
 _ASKED_YEAR = late(
     r"\b[Ii]n\s(?:the\syear\s|(?:early|mid|late|[A-Z][a-z]{2,8})[\s-])?(1\d{3}|20\d\d)(?=\s*(?:[?.,]|$))"
 )
@@ -70,18 +65,22 @@ def day_words(day: date) -> str:
 
 
 def _month(day: date) -> str:
-    return f"{_MONTHS[day.month - 1]} {day.year}"
+    return f"{MONTH_NAMES[day.month - 1].capitalize()} {day.year}"
 
 
 def moments(text: str, said: datetime | None) -> list[Moment]:
     """The dates in ``text``, resolved against its day; without that day only absolute ones."""
     return [
-        Moment(m.start, m.end, _in_words(m, said), m.first, m.last, _shape(m)) for m in find_dates(text, said)
+        Moment(
+            m.start,
+            m.end,
+            _in_words(m, said),
+            m.first,
+            m.last,
+            ("relative_" if m.relative else "") + m.precision,
+        )
+        for m in find_dates(text, said)
     ]
-
-
-def _shape(mention: DateMention) -> str:
-    return ("relative_" if mention.relative else "") + mention.precision
 
 
 def _in_words(mention: DateMention, said: datetime | None) -> str:
@@ -91,11 +90,9 @@ def _in_words(mention: DateMention, said: datetime | None) -> str:
     if said is not None and counted and counted["unit"] == "day" and _FUZZY.search(counted["count"]):
         return f"{counted['count']} days before {day_words(said.date())}"
     if mention.precision == "day" and mention.first == mention.last:
-        named = (
-            said is not None and mention.first != said.date() and any(one.lower() in low for one in _WEEKDAYS)
-        )
+        named = said is not None and mention.first != said.date() and any(one in low for one in DAY_NAMES)
         if said is not None and mention.relative and named:
-            day = _WEEKDAYS[mention.first.weekday()]
+            day = DAY_NAMES[mention.first.weekday()].capitalize()
             relation = "before" if mention.first < said.date() else "after"
             return f"{day_words(mention.first)} (the {day} {relation} {day_words(said.date())})"
         return day_words(mention.first)

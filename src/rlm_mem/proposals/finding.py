@@ -7,11 +7,11 @@ read and compared by the rules of :mod:`rlm_mem.text.differences`. The cost of a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import dropwhile
+from itertools import dropwhile, islice
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import SUPERSEDES, ChunkLinks, content_hash, format_time
@@ -395,15 +395,8 @@ class Finder:
         for told in _by_sentence(statements):
             values = {term for one in told for stem in one.value for term in _terms_of(stem)}
             for kind in (self._named(chunk.content, told), self._just_stored(told)):
-                read = said = 0
-                for held in kind:
-                    says_so = bool(values) and values <= held.terms
-                    said += says_so
-                    if said <= _SAYING_SO or not says_so:
-                        named.setdefault(held.chunk_id, held.content_hash or None)
-                        read += 1
-                        if read == _READ:
-                            break
+                for held in islice(_worth_reading(kind, values), _READ):
+                    named.setdefault(held.chunk_id, held.content_hash or None)
         named.pop(chunk.id, None)
         ids = self._unlike(named, statements)
         index = self._filling or self._store
@@ -457,10 +450,9 @@ class Finder:
         questions: dict[tuple[str, str], HoldingQuestion] = {}
         if key not in self._answers:
             for coming in dropwhile(lambda one: one != text, self._coming):
-                if coming in self._expected:
-                    for sentence in _by_sentence(self._expected[coming]):
-                        if groups := self._groups[coming, sentence[0].text]:
-                            questions[coming, sentence[0].text] = groups, self._weights_of(sentence)
+                for sentence in _by_sentence(self._expected.get(coming, ())):
+                    if groups := self._groups[coming, sentence[0].text]:
+                        questions[coming, sentence[0].text] = groups, self._weights_of(sentence)
                 if len(questions) >= _AHEAD:
                     break
         if questions:
@@ -549,6 +541,17 @@ class Finder:
             return False
         year = int(old.metadata.at[:4])
         return not any(int(one) < year for one in _YEAR.findall(newer.text))
+
+
+def _worth_reading(found: Iterable[Held], values: Set[str]) -> Iterator[Held]:
+    """The chunks in order, without most of those that have all of the values already."""
+    left = _SAYING_SO
+    for held in found:
+        if not (values and values <= held.terms):
+            yield held
+        elif left:
+            left -= 1
+            yield held
 
 
 def is_own(chunk: Chunk) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from rlm_mem import search as searching
 from rlm_mem.config import MAX_NEAREST
@@ -31,9 +31,7 @@ _TASK = (
     "is it unclear (unsure)? Answer with one of these four words, then a colon and a reason of at most fifteen words."
 )
 _Word = Literal["replaces", "contradicts", "both", "unsure"]
-_WORDS: tuple[_Word, ...] = (
-    "replaces", "contradicts", "both", "unsure",
-)  # fmt: skip
+_WORDS: tuple[_Word, ...] = get_args(_Word)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,10 @@ from msgspec import Struct, structs
 from rlm_mem import text as language
 from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import Chunk, format_time, normalise_unicode, parse_time
-from rlm_mem.chunk.types import wanted_origins, wanted_trust
+from rlm_mem.chunk.types import shown, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
-from rlm_mem.search.current import (
-    COMPARED,
-    LONGEST_NOTE,
-    is_note_hit,
-    with_current_first,
-    with_distant_first,
-)
+from rlm_mem.search.current import COMPARED, LONGEST_NOTE, is_note_hit, with_current_first, with_distant_first
 from rlm_mem.search.joined import gather_both
 from rlm_mem.search.labels import with_labels
 from rlm_mem.search.marking import with_marks
@@ -169,9 +163,7 @@ def hits_within(hits: list[Hit], max_tokens: int) -> list[Hit]:
         beside = zip(hit.neighbours, own[1:], strict=False)
         kept.append(
             structs.replace(
-                hit,
-                snippet=own[0],
-                neighbours=tuple(structs.replace(one, text=text) for one, text in beside),
+                hit, snippet=own[0], neighbours=tuple(structs.replace(one, text=text) for one, text in beside)
             )
         )
     return kept
@@ -286,9 +278,9 @@ class _QuestionSearch:
         self._store = store
         self._filters = filters
         self._analyser = get_analyser(store.config.search.language)
-        self._comparing = analyser_of(query, self._analyser)
         source = store.candidate_source()
         question = question_for(source, query, self._analyser.language, store.clock())
+        self._comparing = analyser_of(question.text, self._analyser)  # cached, so not of a text of any length
         # A snippet is cut around any word of the question.
         self._asked = question
         if question.authors and not _has_distinctive_term(source, question):
@@ -327,9 +319,9 @@ class _QuestionSearch:
                     current = present.get(chunk.id, chunk)
                     # Found by its present text, shown as it was then.
                     same = current is chunk or current.content == chunk.content
-                    shown = result if same else structs.replace(result, start=0, end=len(chunk.content))
-                    text = snippet(chunk.content, shown.start, shown.end, self._asked, self._analyser)
-                    hits.append(_hit(self._store, chunk, shown, text, explain))
+                    part = result if same else structs.replace(result, start=0, end=len(chunk.content))
+                    text = snippet(chunk.content, part.start, part.end, self._asked, self._analyser)
+                    hits.append(_hit(self._store, chunk, part, text, explain))
         asked = PresentQuestion.of(self._asked.text, self._comparing)
         looked_up: dict[str, list[Hit]] = {}
 
@@ -407,7 +399,7 @@ def _hit(store: ChunkReader, chunk: Chunk, result: Ranked, text: str, explain: b
         end=result.end,
         segment_no=result.segment_no,
         conversation_id=chunk.metadata.conversation_id,
-        at=chunk.metadata.occurred_at or chunk.metadata.created_at,
+        at=chunk.metadata.at,
         type=chunk.type,
         tags=tuple(chunk.tags),
         author=result.author,
@@ -473,7 +465,9 @@ def _check(query: str, limit: int, by: str, neighbours: int = 0) -> None:
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidQuery(f"limit must be 1 to {MAX_LIMIT}, not {limit}", hint="leave it out for 10 hits")
     if not isinstance(by, str) or by not in _BY:
-        raise InvalidQuery(f"by must be one of {', '.join(_BY)}, not {by!r}", hint="leave it out for chunks")
+        raise InvalidQuery(
+            f"by must be one of {', '.join(_BY)}, not {shown(by)}", hint="leave it out for chunks"
+        )
     if not 0 <= neighbours <= MAX_NEIGHBOURS:
         raise InvalidQuery(
             f"neighbours must be 0 to {MAX_NEIGHBOURS}, not {neighbours}",
@@ -493,7 +487,7 @@ def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
     known = set(Filters.__struct_fields__)
     for name, value in values.items():
         if name not in known:
-            raise InvalidQuery(f"there is no filter {name!r}: use one of {', '.join(sorted(known))}")
+            raise InvalidQuery(f"there is no filter {shown(name)}: use one of {', '.join(sorted(known))}")
         values[name] = _filter_value(name, value)
     checked = Filters(**values)
     time_range(checked.start, checked.end)  # raises if one is not a time
@@ -518,11 +512,11 @@ def _filter_value(name: str, value: Any) -> Any:
         return _texts(name, value)
     if name == "include_superseded":
         if not isinstance(value, bool):
-            raise InvalidQuery(f"the filter {name} must be true or false, not {value!r}")
+            raise InvalidQuery(f"the filter {name} must be true or false, not {shown(value)}")
         return value
     if name == "valid_at":
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MAX_SECONDS:
-            raise InvalidQuery(f"the filter {name} must be a number of seconds, not {value!r:.60}")
+            raise InvalidQuery(f"the filter {name} must be a number of seconds, not {shown(value)}")
         return float(value)
     if isinstance(value, datetime):
         return format_time(value)
@@ -537,5 +531,5 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple | set | frozenset) or not all(
         isinstance(item, str) for item in value
     ):
-        raise InvalidQuery(f"the filter {name} must be a list of texts, not {value!r}")
+        raise InvalidQuery(f"the filter {name} must be a list of texts, not {shown(value)}")
     return tuple(sorted(value))

@@ -187,10 +187,11 @@ def _lasting_place(
 
 def _ending_place(hits: list[Hit], analyser: Analyser) -> int:
     """Return the place of the best hit that states that the first one is no longer valid; 0 for none."""
-    later = []
-    for place in later_places(hits):
-        if MAY_END.found_in(hits[place].snippet) and not is_taken_back(hits[place].snippet):
-            later.append(place)
+    later = [
+        place
+        for place in later_places(hits)
+        if MAY_END.found_in(hits[place].snippet) and not is_taken_back(hits[place].snippet)
+    ]
     if not later:
         return 0
     first_statements = language.statements_in(hits[0].snippet, analyser, speaker=hits[0].author)
@@ -299,19 +300,16 @@ def is_made_after(hit: Hit, other: Hit, read: Mapping[str, Chunk]) -> bool:
 
 def later_places(hits: list[Hit]) -> list[int]:
     """Return the places of hits that are valid, not older than the first and trusted at least as far."""
-    first, found = hits[0], []
-    for place, hit in enumerate(hits):
-        if place and not hit.ended() and hit.at >= first.at and rank(hit.trust) >= rank(first.trust):
-            found.append(place)
-    return found
+    first = hits[0]
+    return [
+        place
+        for place, hit in enumerate(hits)
+        if place and not hit.ended() and hit.at >= first.at and rank(hit.trust) >= rank(first.trust)
+    ]
 
 
 def later_note_places(
-    hits: list[Hit],
-    texts: list[str],
-    read: Mapping[str, Chunk],
-    asked: PresentQuestion,
-    analyser: Analyser,
+    hits: list[Hit], texts: list[str], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser
 ) -> Iterator[int]:
     """Yield the places of other notes, made after the first hit, with the words by which the question names its place.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import structs
@@ -42,49 +42,36 @@ def _merged(a: CandidateSet, b: CandidateSet) -> CandidateSet:
     """Merge two sets; the figures are those of both namespaces together, so that scores are comparable."""
     chunks, conversations = len(a.chunk_ids), len(a.conv_length)
     names = list(dict.fromkeys((*a.authors, *b.authors)))
+    plain: dict[str, Any] = {
+        **{name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in _PLAIN_ARRAYS},
+        **{name: [*getattr(a, name), *getattr(b, name)] for name in _LISTS},
+        **{name: getattr(a, name) + getattr(b, name) for name in _COUNTS},
+    }
     return CandidateSet(
-        chunk_ids=[*a.chunk_ids, *b.chunk_ids],
+        **plain,
         doc=_concatenated(a.doc, b.doc),
         chunk_conv=np.concatenate([a.chunk_conv, b.chunk_conv + conversations]),
-        chunk_at=np.concatenate([a.chunk_at, b.chunk_at]),
-        chunk_type=[*a.chunk_type, *b.chunk_type],
-        confidence=np.concatenate([a.confidence, b.confidence]),
-        valid_from=[*a.valid_from, *b.valid_from],
-        valid_to=[*a.valid_to, *b.valid_to],
-        superseded_by=[*a.superseded_by, *b.superseded_by],
-        first_stage=np.concatenate([a.first_stage, b.first_stage]),
-        chunk_eligible=np.concatenate([a.chunk_eligible, b.chunk_eligible]),
         chunk_index=np.concatenate([a.chunk_index, b.chunk_index + chunks]),
-        seg_no=np.concatenate([a.seg_no, b.seg_no]),
-        start=np.concatenate([a.start, b.start]),
-        end=np.concatenate([a.end, b.end]),
         run=_concatenated(a.run, b.run),
         conv=np.concatenate([a.conv, b.conv + conversations]),
-        conv_pos=np.concatenate([a.conv_pos, b.conv_pos]),
         author=np.concatenate([_author_indexes(a, names), _author_indexes(b, names)]),
-        at=np.concatenate([a.at, b.at]),
-        flags=np.concatenate([a.flags, b.flags]),
-        length=np.concatenate([a.length, b.length]),
-        tf=np.concatenate([a.tf, b.tf]),
-        eligible=np.concatenate([a.eligible, b.eligible]),
         word_start=np.concatenate([a.word_start, b.word_start[1:] + len(a.words)]),
-        words=np.concatenate([a.words, b.words]),
-        asked=np.concatenate([a.asked, b.asked]),
         authors=tuple(names),
-        n_segments=a.n_segments + b.n_segments,
         avg_length=_average(a.n_segments, a.avg_length, b.n_segments, b.avg_length),
-        df=a.df + b.df,
-        n_chunks=a.n_chunks + b.n_chunks,
         avg_chunk_length=_average(a.n_chunks, a.avg_chunk_length, b.n_chunks, b.avg_chunk_length),
-        chunk_df=a.chunk_df + b.chunk_df,
-        n_conversations=a.n_conversations + b.n_conversations,
         avg_conversation_length=_average(
             a.n_conversations, a.avg_conversation_length, b.n_conversations, b.avg_conversation_length
         ),
-        conv_df=a.conv_df + b.conv_df,
-        conv_tf=np.concatenate([a.conv_tf, b.conv_tf]),
-        conv_length=np.concatenate([a.conv_length, b.conv_length]),
     )
+
+
+_PLAIN_ARRAYS = (
+    "chunk_at", "confidence", "first_stage", "chunk_eligible", "seg_no", "start", "end", "conv_pos", "at", "flags",
+    "length", "tf", "eligible", "words", "asked", "conv_tf", "conv_length",
+)  # fmt: skip
+"""Arrays without numbers of chunks, conversations or authors, which are simply put one after the other."""
+_LISTS = ("chunk_ids", "chunk_type", "valid_from", "valid_to", "superseded_by")
+_COUNTS = ("n_segments", "n_chunks", "n_conversations", "df", "chunk_df", "conv_df")
 
 
 def _concatenated(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

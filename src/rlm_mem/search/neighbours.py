@@ -96,5 +96,5 @@ def _neighbour(chunk: Chunk, segment: Segment, offset: int) -> AdjacentSegment:
         start=segment.start,
         end=segment.end,
         author=segment.author,
-        at=chunk.metadata.occurred_at or chunk.metadata.created_at,
+        at=chunk.metadata.at,
     )

@@ -12,11 +12,13 @@ costs five points of recall, of which repair restores four (docs/benchmarks/retr
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import chain
+from string import ascii_lowercase
 
 from msgspec import Struct, structs
 
@@ -104,16 +106,20 @@ _KINDS = (
     ("what", (r"(?:what|which)\b",)),
 )  # fmt: skip
 _WOULD = signed(r"^(?:would|could|might|is it likely)\b|\b(?:likely|potentially|might)\b")
+_REQUEST = signed(
+    r"^(?:(?:please|kindly|hey|hi|ok|so|and)\W+)*(?:tell|give|show|send|remind|find|get)\s+(?:me|us)\b"
+)
+"""A request in words that ask like a question: "tell me the deploy port"."""
 _YES_NO = late(r"^(?:is|are|was|were|do|does|did|has|have|had|can|should|will)\b", re.IGNORECASE)
 _PLURAL_WANTED = signed(
     r"\b(?:what|which) (?:\w+ ){0,2}?(?!was\b|is\b|does\b|has\b|this\b)\w{3,}s\b(?! name)|"
     r"\bwhat (?:all|else)\b|\bhow many\b|\ball (?:the )?\w+s\b|"
-    r"\b(?:list|types|kinds) of\b|\bwhat has\b|\bwhere (?:has|have)\b|\bhow (?:has|have)\b|\bboth\b|\bin what ways\b",
+    r"\b(?:list|types|kinds) of\b|\bwhat has\b|\bwhere (?:has|have)\b|\bhow (?:has|have)\b|\bboth\b|\bin what ways\b"
 )
 # "before the move", "after her operation": an event used as a date.
 _ANCHOR = signed(
     r"\b(?P<way>before|after|since|until|following|prior to)\s+"
-    r"(?P<event>(?:the|a|an|my|our|his|her|their|its|\w+ing|\w+'s)\b(?:\s+[\w'-]+){0,5})",
+    r"(?P<event>(?:the|a|an|my|our|his|her|their|its|\w+ing|\w+'s)\b(?:\s+[\w'-]+){0,5})"
 )
 
 
@@ -143,7 +149,7 @@ class Query(FrozenRecord, frozen=True):
     terms: tuple[str, ...]
     weights: tuple[float, ...]
     concepts: tuple[int, ...]
-    roles: tuple[int, ...] = ()
+    roles: tuple[int, ...]
     authors: tuple[str, ...] = ()
     dates: tuple[DateMention, ...] = ()
     kind: str = "words"
@@ -151,10 +157,6 @@ class Query(FrozenRecord, frozen=True):
     anchor: Anchor | None = None
     now: datetime | None = None
     first_person: bool = False
-
-    def __post_init__(self) -> None:
-        if len(self.roles) != len(self.terms):  # terms given without roles are words
-            structs.force_setattr(self, "roles", (WORD,) * len(self.terms))
 
 
 def analyse_query(
@@ -216,16 +218,19 @@ def _word_weights(question: str, left_out: Collection[int], analyser: Analyser) 
     default = DEFAULT_ASKED.search(question)
     reach = default.span() if default else (0, 0)
     weights: dict[str, float] = {}
+    word, at, is_everyday = "", -1, False
     for term, start, end in located:
-        word = question[start:end]
+        if start != at:  # a word without spaces may have thousands of terms
+            word, at = question[start:end], start
+            is_everyday = (
+                (fold(word) in analyser.stop and not (start and word[0].isupper()))
+                or word.lower() in phrasing
+                or reach[0] <= start < reach[1]
+            )
         weight = WEAK if term in weak else 1.0
         if end - start > 1 == len(term) and is_han(term):
             weight = SINGLE
-        elif (
-            (analyser.is_stop(fold(word)) and not (start and word[0].isupper()))
-            or word.lower() in phrasing
-            or reach[0] <= start < reach[1]
-        ):
+        elif is_everyday:
             weight = EVERYDAY
         elif word.isascii():
             # Beside "SQLite", its parts together count as one word.
@@ -237,7 +242,7 @@ def _word_weights(question: str, left_out: Collection[int], analyser: Analyser) 
 
 
 def question_kind(text: str) -> str:
-    """Return what a question asks for: "when", "where", "why", "who", …; "words" for bare keywords."""
+    """Return what a question or request asks for: "when", "where", "why", "who", …; "words" for bare keywords."""
     stripped = text.strip()
     if _WOULD.search(stripped):
         return "would"
@@ -250,7 +255,7 @@ def question_kind(text: str) -> str:
             for form in forms:
                 if word in form.partition(" ")[0] and _compiled(form).match(stripped, asks.start()):
                     return kind
-    return "words"
+    return "what" if _REQUEST.search(stripped) else "words"
 
 
 @cache
@@ -357,14 +362,17 @@ def names_only(query: Query, analyser: Analyser) -> Query:
 
 
 @lru_cache(maxsize=16)
-def _authors_by_part(authors: frozenset[str]) -> dict[str, list[str]]:
-    """Return authors by each part of their name; cached, since a large store has thousands and they seldom change."""
+def _authors_by_part(authors: frozenset[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Return authors by each part of their name, and the parts in order.
+
+    Cached, since a large store has thousands of authors and they seldom change.
+    """
     by_part: dict[str, list[str]] = {}
     for author in sorted(authors):
         for part in fold(author).split():
             if len(part) > 1:
                 by_part.setdefault(part, []).append(author)
-    return by_part
+    return by_part, sorted(by_part)
 
 
 def _anchor(
@@ -386,7 +394,7 @@ def _named_authors(question: str, known_authors: Collection[str]) -> dict[str, s
     A full name, its first or last part, or a nickname of three or more letters that begins it ("Mel" for "Melanie")
     counts; the words must be capitalised unless they are the whole name.
     """
-    by_part = _authors_by_part(frozenset(known_authors))
+    by_part, parts = _authors_by_part(frozenset(known_authors))
     named: dict[str, set[int]] = {}
     if not by_part:
         return named
@@ -398,7 +406,8 @@ def _named_authors(question: str, known_authors: Collection[str]) -> dict[str, s
             # In lower case only a whole name counts: not "local" for the label "Local TLS:" of a note.
             found = [one for one in found if folded[place : place + len(own := fold(one).split())] == own]
         if found is None and len(plain) >= 3 and word[:1].isupper() and start > 0:
-            found = [a for part, owners in by_part.items() if part.startswith(plain) for a in owners]
+            begun = parts[bisect_left(parts, plain) : bisect_left(parts, f"{plain}\U0010ffff")]
+            found = [author for part in begun for author in by_part[part]]
             found = found if len(set(found)) == 1 else None
         for author in found or ():
             # In lower case it also counts as a word, since it may be the label of a note.
@@ -410,7 +419,6 @@ def _named_authors(question: str, known_authors: Collection[str]) -> dict[str, s
 MIN_REPAIRED_LENGTH, MAX_REPAIRS = 4, 3
 #: Weight of a repair relative to the word that was meant.
 REPAIR_WEIGHT = 0.8
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 #: Most unknown words of one question that are repaired; a question of unknown words only is in another language.
 _MAX_REPAIRED = 6
 
@@ -444,7 +452,7 @@ def with_repairs(
 
 def one_edit(word: str) -> set[str]:
     """Return every text one deletion, swap of neighbours, replacement or insertion of a letter away from `word`."""
-    letters = sorted({*_LETTERS, *word}) if word.isascii() else sorted(set(word))
+    letters = sorted({*ascii_lowercase, *word}) if word.isascii() else sorted(set(word))
     splits = [(word[:i], word[i:]) for i in range(len(word) + 1)]
     found = {left + right[1:] for left, right in splits if right}
     found.update(left + right[1] + right[0] + right[2:] for left, right in splits if len(right) > 1)

@@ -20,13 +20,7 @@ _LOOK_BACK = 40
 _MAX_SHIFT = 40
 
 
-def snippet(
-    content: str,
-    start: int,
-    end: int,
-    query: Query,
-    analyser: Analyser | None = None,
-) -> str:
+def snippet(content: str, start: int, end: int, query: Query, analyser: Analyser | None = None) -> str:
     """The segment `content[start:end]` as one line of at most `MAX_SNIPPET` characters.
 
     A longer segment is cut, between words, to the part with most of the question's words, from the beginning of their

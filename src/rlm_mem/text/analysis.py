@@ -71,6 +71,14 @@ _WORD = re.compile(
     r"\d{1,3}(?:,\d{3}){1,8}(?![\w,])"
     r"|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*(?:\u2010\r?\n[ \t]*[^\W\d_]+)?"
 )
+_MARKS = (
+    r"[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+    r"\u3099\u309a]"
+)
+"""Accents behind their letters, and vowel signs of Indic scripts, which are no letters for `re`."""
+_HAS_MARK = late(_MARKS)
+# Takes twice the time of the other pattern.
+_MARKED_WORD = late(_WORD.pattern.replace(r"[^\W_]+", rf"(?:[^\W_]++{_MARKS}*+)++"))
 _BROKEN = late(r"\u2010\s+")  # a word broken at the end of a line
 _ELIDED = late(
     r"(?:[cdjlmnst]|(?:jus|lors|puis|quoi)?qu|(?:da|de|ne|que|su)?ll|all|un)'(?=[^\W\d_]{2})", re.IGNORECASE
@@ -362,13 +370,16 @@ def words_in(text: str) -> Sequence[str]:
     """Raw words of `text` in order (see `words`)."""
     if len(text) <= LONGEST and (plain := plain_words(text)):
         return plain
+    if not text.isascii():
+        return (_WORD if _HAS_MARK.search(text) is None else _MARKED_WORD).findall(_plain(text))
     found = text.rstrip(".!?").replace(", ", " ").split()
-    return found if text.isascii() and "".join(found).isalnum() else _WORD.findall(_plain(text))
+    return found if "".join(found).isalnum() else _WORD.findall(_plain(text))
 
 
 def words(text: str) -> Iterator[tuple[str, int, int]]:
     """Raw words of `text` with character offsets: runs of letters and digits, with inner apostrophes."""
-    for match in _WORD.finditer(_plain(text)):
+    pattern = _WORD if text.isascii() or _HAS_MARK.search(text) is None else _MARKED_WORD
+    for match in pattern.finditer(_plain(text)):
         yield match.group(), match.start(), match.end()
 
 
@@ -376,18 +387,19 @@ class Analyser:
     """Converts text to terms for one language.
 
     `language` is a Snowball algorithm ("english", "german", …) or "none" for no stemming. An unknown name raises a
-    `ValueError` that lists the choices. Instances hold a bounded cache of stems and may be shared by threads.
+    `ValueError` that lists the choices. `stop` are its stop words, folded. Instances hold a bounded cache of stems and
+    may be shared by threads.
     """
 
     def __init__(self, language: str = "english") -> None:
         self.language = language.strip().lower()
         self._stem_word = _stemmer(self.language)
         self._lock = Lock()
-        self._stop = stop_words(self.language)
+        self.stop = stop_words(self.language)
         self._function = function_words(self.language)
         self._forms = irregular_forms() if self.language == "english" else {}
         self._cache: dict[str, str] = {}
-        self._known = Known(partial(self._terms_of, left_out=self._stop, singles=False), _MAX_KNOWN)
+        self._known = Known(partial(self._terms_of, left_out=self.stop, singles=False), _MAX_KNOWN)
         self._known_indexed = Known(
             partial(self._terms_of, left_out=self._function, singles=True), _MAX_KNOWN
         )
@@ -408,10 +420,6 @@ class Analyser:
         self._cache[word] = stemmed
         return stemmed
 
-    def is_stop(self, word: str) -> bool:
-        """Whether a folded word is a stop word of this language."""
-        return word in self._stop
-
     def terms(self, text: str, raw: Sequence[str] | None = None, *, indexed: bool = False) -> list[str]:
         """Terms of `text` in order, without stop words. Linear in its length; never raises.
 
@@ -421,7 +429,7 @@ class Analyser:
         """
         raw = words_in(text) if raw is None else raw
         if text.isupper():
-            left_out = self._function if indexed else self._stop
+            left_out = self._function if indexed else self.stop
             return [
                 term
                 for word in raw
@@ -440,7 +448,7 @@ class Analyser:
         With `indexed`, includes the everyday words and single Han characters that an index has.
         """
         shouting = text.isupper()
-        left_out = self._function if indexed else self._stop
+        left_out = self._function if indexed else self.stop
         for word, start, end in words(text):
             for term in self._terms_of(word, left_out, singles=indexed, shouting=shouting):
                 yield term, start, end
@@ -454,6 +462,8 @@ class Analyser:
                 return (word[:MAX_TERM],)
             if word.isalpha() and word.islower():  # most other words
                 return () if word in left_out else (self.stem(word),)
+        else:
+            word = normalise_unicode("NFC", word)
         found: list[str] = []
         for raw in self._split(word, singles):
             folded = fold(raw)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rlm_mem.text.layout import TextLine, fences, is_prose, lines_of, tables
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 HEADING = "heading"
 PARAGRAPH = "paragraph"
@@ -319,13 +319,9 @@ MAX_NAME = 40  # characters
 MAX_LABEL = 120  # maximum characters of a time stamp, name and colon at the start of a line
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # Labels such as "Note:" or "Step 2:" look like names, so those of ordinary documents are listed. Roles may be written
 # in any case; other names need a capital, bold type or a time stamp.
-ROLES = _words(
+ROLES = word_set(
     """
     user assistant system human ai bot agent customer client operator developer tool
     speaker interviewer interviewee moderator guest therapist patient doctor nurse teacher
@@ -333,7 +329,7 @@ ROLES = _words(
     """
 )
 
-_LABELS = _words(
+_LABELS = word_set(
     """
     note notes nb todo fixme hint tip tips warning caution danger important attention example
     examples summary abstract overview introduction conclusion conclusions decision decisions
@@ -362,7 +358,7 @@ _LABELS = _words(
 _NO_NAMES = _LABELS - ROLES
 # "Step 2", "Figure 3", "Option B" are numbered labels; "Speaker 2" and "User 1" are names.
 _COUNTER = late(r"(?:\d{1,4}|[A-Za-z]|[IVX]{1,5})\Z")
-_PARTICLES = _words(
+_PARTICLES = word_set(
     """
     de da di del der den van von la le el al bin ibn of the and y und & dos das du
     """
@@ -492,21 +488,21 @@ def said_in(text: str) -> list[Said]:
 # space.
 
 # These never end a sentence before a name or number.
-_TITLES = _words(
+_TITLES = word_set(
     """
     mr mrs ms mx dr prof rev hon st sr jr mt gen col sgt capt lt maj cpl adm gov sen rep pres supt
     messrs mme mlle hr fr vs cf e.g i.e eg ie viz approx ca al eds trans dept univ assn bros
     """
 )
 # These do not end a sentence before a number: "No. 5", "Fig. 3", "Mar. 12"; but "I said no. We left".
-_NUMBERED = _words(
+_NUMBERED = word_set(
     """
     no nos nr fig figs eq eqs ch sec vol pp pg p art op ed jan feb mar apr jun jul aug sep sept oct
     nov dec mon tue tues wed thu thur thurs fri sat sun
     """
 )
 # These end a sentence only if a capitalised word of `_OPENING_WORDS` follows.
-_SHORTENED = _words(
+_SHORTENED = word_set(
     """
     inc ltd co corp llc plc etc ave blvd rd esq u.s u.k e.u u.n a.m p.m ph.d m.d b.a m.a
     """
@@ -572,7 +568,7 @@ def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:
     return not (word.isdigit() and mark - len(whole) == begin and len(word) <= 3)
 
 
-_OPENING_WORDS = _words(
+_OPENING_WORDS = word_set(
     """
     the a an it he she they we you i this that these those there here his her its their our my your
     then but and so if when while after before since because although in on at for with as by from

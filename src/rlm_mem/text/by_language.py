@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, REPLACES, TRAVELLED, words
-from rlm_mem.text.patterns import Expressions, signed
+from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, REPLACES, TRAVELLED
+from rlm_mem.text.patterns import Expressions, signed, word_set
 
 
 def words_of(**rows: str) -> frozenset[str]:
@@ -54,7 +54,7 @@ _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 # -- changes -----------------------------------------------------------------------------------------------------------
 
 ENDED = Expressions(
-    ((CHANGES | ENDS | REPLACES) - TRAVELLED - words("given gave brought"))
+    ((CHANGES | ENDS | REPLACES) - TRAVELLED - word_set("given gave brought"))
     | words_of(
         english="longer anymore now nowadays history goodbye dismissed split broke finally finished complete completed",
         german="jetzt umgezogen verlegt gewechselt ersetzt abgelöst umgestellt umbenannt abgegeben übergeben "
@@ -183,12 +183,12 @@ ONLY = words_of(
 )  # fmt: skip
 """Words of a limit."""
 WITHIN = {
-    "english": words("on in at for during under"),
-    "german": words("am an auf bei für im in während zum zur"),
-    "french": words("à dans durant en lors pendant pour"),
-    "spanish": words("durante en para"),
-    "italian": words("a durante in nei nel nella nelle per"),
-    "polish": words("dla na podczas przy w"),
+    "english": word_set("on in at for during under"),
+    "german": word_set("am an auf bei für im in während zum zur"),
+    "french": word_set("à dans durant en lors pendant pour"),
+    "spanish": word_set("durante en para"),
+    "italian": word_set("a durante in nei nel nella nelle per"),
+    "polish": word_set("dla na podczas przy w"),
 }
 """Prepositions, by language, with which a sentence begins that may hold for a part, a case or a time only."""
 

@@ -10,26 +10,20 @@ from msgspec import Struct, field
 
 from rlm_mem.text.analysis import LONGEST, plain_words
 from rlm_mem.text.irregular import irregular_pasts
-from rlm_mem.text.patterns import late
-
-
-def words(text: str) -> frozenset[str]:
-    """The words of a table as a set."""
-    return frozenset(text.split())
-
+from rlm_mem.text.patterns import late, word_set
 
 _TOKEN = late(r"[^\W_]+(?:['’.:,/@+&%_-]+[^\W_]+)*[%+]?|->|[.,;:!?()=→–—]")
-DETERMINERS = words("the a an this that these those some any each every both its")
-FIRST = words("i we me us my our mine ours myself i'm i've we've we're")
-THIRD = words("he she it they him her them his their")
-POSSESSIVES = words("my our his her their its your")
+DETERMINERS = word_set("the a an this that these those some any each every both its")
+FIRST = word_set("i we me us my our mine ours myself i'm i've we've we're")
+THIRD = word_set("he she it they him her them his their")
+POSSESSIVES = word_set("my our his her their its your")
 BE = {"is": "", "am": "", "are": "", "'s": "", "isn't": "not", "aren't": "not", "i'm": "", "we're": "", "she's": "",
        "he's": "", "it's": "", "they're": ""}  # fmt: skip
-AUXILIARIES = words(
+AUXILIARIES = word_set(
     "has have had was were been be being just recently finally already also get got gets today yesterday "
     "then since officially now meanwhile i've we've"
 )
-UNSURE = words(
+UNSURE = word_set(
     "if whether would could should might may will shall i'll we'll he'll she'll they'll 'll i'd we'd "
     "won't wouldn't plan plans planned planning think thinks thinking thought consider considers "
     "considering considered want wants wanted hope hopes hoped wish wishes maybe perhaps probably "
@@ -38,15 +32,15 @@ UNSURE = words(
     "example hypothetically going discuss discussed discussing suggested suggests proposed proposes try "
     "tries trying tried decided decide need needed wanted"
 )
-PREPOSITIONS = words("at on in to from with for as by into onto via under over near behind inside within")
+PREPOSITIONS = word_set("at on in to from with for as by into onto via under over near behind inside within")
 _OWNERS = DETERMINERS | POSSESSIVES
 _BEFORE_NOUNS = _OWNERS | PREPOSITIONS | {"of", "new", "to"}
 _BEFORE_OBJECTS = _OWNERS | PREPOSITIONS
-_CUT = words(
+_CUT = word_set(
     "because since while when after before until so which who that where although though but if whereas "
     "due and or than"
 )
-ADVERBS = words(
+ADVERBS = word_set(
     "now currently nowadays presently anymore again still already just always usually only also too "
     "actually really simply mostly finally recently today tonight officially instead sadly luckily "
     "permanently exactly about around roughly"
@@ -60,23 +54,23 @@ _PHRASES = (
 )  # fmt: skip
 """Phrases that are ignored in comparisons; those in `_NEWS_PHRASES` mark something as new."""
 _PHRASES_FROM = {first: tuple(one for one in _PHRASES if one[0] == first) for first, *_ in _PHRASES}
-NEWS = words("now nowadays currently anymore instead")
+NEWS = word_set("now nowadays currently anymore instead")
 _NEWS_FROM = NEWS.union(_PHRASES_FROM)
 """Words without which :func:`without_news` removes nothing."""
 _NEWS_PHRASES = {
     ("from", "now", "on"), ("these", "days"), ("any", "more"), ("any", "longer"), ("as", "of", "now"),
     ("as", "of", "today"), ("going", "forward"),
 }  # fmt: skip
-MONTHS = words(
+MONTHS = word_set(
     "january february march april may june july august september october november december jan feb mar "
     "apr jun jul aug sep sept oct nov dec"
 )
-DAYS = words("monday tuesday wednesday thursday friday saturday sunday")
-NUMBERS = words(
+DAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
+NUMBERS = word_set(
     "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred "
     "thousand"
 )
-_PARTICLES = words("up out off down away back aside")
+_PARTICLES = word_set("up out off down away back aside")
 _WORDS = 1 << 15
 """Maximum number of words with a cached classification."""
 _FIRST_WORDS = 9
@@ -84,15 +78,22 @@ _FIRST_WORDS = 9
 _NUMBER_SIGNS = frozenset(("no", "nr", "number", "."))
 """Words and marks between a noun and its number: "pump no. 3"."""
 _NO_NOUN = (
-    DETERMINERS | POSSESSIVES | PREPOSITIONS | AUXILIARIES | ADVERBS | FIRST | THIRD | words("and or of that")
+    DETERMINERS
+    | POSSESSIVES
+    | PREPOSITIONS
+    | AUXILIARIES
+    | ADVERBS
+    | FIRST
+    | THIRD
+    | word_set("and or of that")
 )
 _NO_VERB = (
     _NO_NOUN | UNSURE | _PARTICLES | NUMBERS | MONTHS | DAYS | NEWS
-    | words("not no longer never always than but if as there here more less only even very much many not per too "
+    | word_set("not no longer never always than but if as there here more less only even very much many not per too "
             "this last next old new own same other few all both most its also off out was were been will can cannot")
 )  # fmt: skip
 _NO_SUBJECT = (
-    DETERMINERS | POSSESSIVES | PREPOSITIONS | words("of and or new old to very more less most no my our")
+    DETERMINERS | POSSESSIVES | PREPOSITIONS | word_set("of and or new old to very more less most no my our")
 )
 _NAMED = late(r"\A[^\W\d_](?:[^\W_]*[\d._/@]|[^\W_]*-\d)")
 """Technical names: paths, addresses, versions."""
@@ -124,12 +125,12 @@ OTHER = "other:"
 PASTS = irregular_pasts()
 _CHOSEN = {"chose": "choose", "picked": "choose", "selected": "choose", "decided": "choose", "adopted": "use"}
 """Past forms that state a value in force since then."""
-_SUBJECTS = words("it he she they we i")
-_LIGHT = words("got has have had was were made came took found did said left won")
-_PLURAL = words("i we you they and don't doesn't do not longer never always")
+_SUBJECTS = word_set("it he she they we i")
+_LIGHT = word_set("got has have had was were made came took found did said left won")
+_PLURAL = word_set("i we you they and don't doesn't do not longer never always")
 """Words after which the plain form of a verb is finite: "they run"."""
-RENAMES = words("renamed rechristened rebranded retitled")
-CHANGES = RENAMES | words(
+RENAMES = word_set("renamed rechristened rebranded retitled")
+CHANGES = RENAMES | word_set(
     "moved relocated migrated switched changed converted transferred upgraded downgraded ported rewritten "
     "rewrote rescheduled postponed shifted pushed delayed extended raised increased lowered "
     "reduced decreased cut bumped rose fell grew went gone promoted transitioned brought updated "
@@ -137,16 +138,18 @@ CHANGES = RENAMES | words(
     "advanced adjusted amended revised expanded prolonged redirected"
 )
 """With "from A to B", or "to B"."""
-TRAVELLED = words("went gone pushed jumped got")
+TRAVELLED = word_set("went gone pushed jumped got")
 """Verbs of change that describe a journey if a place follows."""
-PLACED = words("moved relocated transferred shifted")
-REPLACES = words("replaced substituted swapped traded exchanged superseded replaces supersedes succeeded")
-ENDS = words(
+PLACED = word_set("moved relocated transferred shifted")
+REPLACES = word_set("replaced substituted swapped traded exchanged superseded replaces supersedes succeeded")
+ENDS = word_set(
     "left quit sold dropped ditched abandoned cancelled canceled stopped ended discontinued "
     "retired gave given moved resigned unsubscribed deprecated got scrapped removed terminated "
     "closed died withdrawn axed"
 )
-FOR_GOOD = words("retired resigned died discontinued deprecated withdrawn terminated abandoned ditched sold")
+FOR_GOOD = word_set(
+    "retired resigned died discontinued deprecated withdrawn terminated abandoned ditched sold"
+)
 """Verbs that end a person or thing for everybody."""
 ENDS_WITH = {"gave": ("up",), "given": ("up",), "got": ("rid", "of"), "moved": ("out", "of"), "resigned": ("from",),
               "unsubscribed": ("from",)}  # fmt: skip
@@ -191,7 +194,7 @@ def family_of(form: str) -> str:
 
 
 DENYING = ("doesn't", "don't", "longer")
-_FORMS = BE.keys() | CHANGES | REPLACES | ENDS | _CHOSEN.keys() | words("used has have get gets")
+_FORMS = BE.keys() | CHANGES | REPLACES | ENDS | _CHOSEN.keys() | word_set("used has have get gets")
 
 
 def is_listed_verb(low: str) -> bool:
@@ -474,7 +477,7 @@ def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str
     return tokens, [], ""
 
 
-_BARE = words("house home flat jobs schools banks teams doctors desks offices places employers")
+_BARE = word_set("house home flat jobs schools banks teams doctors desks offices places employers")
 
 
 def token_texts(text: str) -> list[str]:

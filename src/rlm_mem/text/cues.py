@@ -17,8 +17,7 @@ TIME = (
     r"november|december)|january|february|april|june|july|august|september|october|november|december|"
     r"(?:in|since|by|early|late|mid|of|on)\s+(?:march|may)|\d{1,2}(?:st|nd|rd|th)|(?:19|20)\d\d(?:-\d\d-\d\d)?|"
     r"the other (?:day|night|week)|just now|a while (?:back|ago)|"
-    r"\d{1,2}(?::\d\d)?\s?(?:am|pm)|christmas|thanksgiving|"
-    r"halloween|new year'?s?|easter|birthday)\b"
+    r"\d{1,2}(?::\d\d)?\s?(?:am|pm)|christmas|thanksgiving|halloween|new year'?s?|easter|birthday)\b"
 )
 DURATION = (
     r"\b(?:(?:\d+|an?|one|" + NUMBER_WORDS + r"|half an?|many|some|couple of|over a)(?:\s+\w+)?[\s-]+"
@@ -52,12 +51,10 @@ FEELING = (
 )
 PERSON = (
     r"\b(?:mom|mum|mother|dad|father|parents?|brother|sister|siblings?|son|daughter|"
-    r"kids?|children|husband|wife|partner|"
-    r"boyfriend|girlfriend|fianc[eé]e?|friends?|buddy|buddies|cousin|aunt|uncle|"
+    r"kids?|children|husband|wife|partner|boyfriend|girlfriend|fianc[eé]e?|friends?|buddy|buddies|cousin|aunt|uncle|"
     r"grandma|grandpa|grandmother|grandfather|"
     r"granny|niece|nephew|boss|colleagues?|coworkers?|teammates?|team|coach|teacher|"
-    r"mentor|neighbou?rs?|roommate|doctor|"
-    r"manager|client|customer|maintainer|author|owner)\b"
+    r"mentor|neighbou?rs?|roommate|doctor|manager|client|customer|maintainer|author|owner)\b"
 )
 PLAN = (
     r"\b(?:going to|gonna|plan\w*|thinking (?:about|of)|will|'ll|can't wait|"
@@ -66,13 +63,11 @@ PLAN = (
 )
 PREFERENCE = (
     r"\b(?:lov(?:e|es|ed|ing)|like[sd]?|enjoy\w*|favou?rites?|fave|prefer\w*|fan of|"
-    r"into|passion\w*|obsess\w*|hat(?:e|es|ed)|"
-    r"adore\w*|best|interest\w*|hobb\w+|always)\b"
+    r"into|passion\w*|obsess\w*|hat(?:e|es|ed)|adore\w*|best|interest\w*|hobb\w+|always)\b"
 )
 ATTACHMENT = (
     r"\b(?:photos?|pictures?|pics?|images?|snap(?:shot)?|screenshot|attached|"
-    r"attachment|here's|check (?:this|it) out|look at|"
-    r"take a look|shared?)\b"
+    r"attachment|here's|check (?:this|it) out|look at|take a look|shared?)\b"
 )
 OPINION = (
     r"\b(?:think|thought|believe|should|recommend\w*|suggest\w*|advice|advise|opinion|guess|agree|important|matters?|"

@@ -12,34 +12,33 @@ from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 
 from rlm_mem.record import FrozenRecord
+from rlm_mem.text.cues import MONTHS
 from rlm_mem.text.patterns import late
 
-_MONTH_NAMES = (
+MONTH_NAMES = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
-_MONTH = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
-_MONTH.update({name[:3]: number for number, name in enumerate(_MONTH_NAMES, 1)})
+DAY_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTH = {name: number for number, name in enumerate(MONTH_NAMES, 1)}
+_MONTH.update({name[:3]: number for number, name in enumerate(MONTH_NAMES, 1)})
 _MONTH["sept"] = 9
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_WEEKDAY = {name: number for number, name in enumerate(_DAYS)}
+_WEEKDAY = {name: number for number, name in enumerate(DAY_NAMES)}
 _SEASON = {"spring": (3, 5), "summer": (6, 8), "fall": (9, 11), "autumn": (9, 11), "winter": (12, 2)}
 _COUNT = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "a couple of": 2, "a few": 3, "few": 3, "several": 4,
+    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3,
+    "several": 4,
 }  # fmt: skip
 
-_M = (
-    r"(?P<month>january|february|march|april|may|june|july|august|september|october|november|"
-    r"december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.?"
-)
+_M = rf"(?P<month>{MONTHS})\.?"
 _Y = r"(?P<year>(?:19|20)\d\d)"
 _D = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _N = (
     r"(?P<count>\d{1,3}|a couple of|a few|an?|one|two|three|four|five|six|seven|eight|nine|ten|"
     r"eleven|twelve|couple of|few|several)"
 )
-_WD = r"(?P<weekday>monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
+_WD = rf"(?P<weekday>{'|'.join(DAY_NAMES)})"
 
 # The first pattern that matches at a position wins, so longer forms must precede shorter ones.
 _PATTERNS = (
@@ -77,7 +76,7 @@ _PATTERNS = (
     ("bare_year", _Y),
 )
 _BEFORE = late(
-    r"(?:the\s++)?(?P<what>day|week|weekend|month|year|monday|tuesday|wednesday|thursday|friday|saturday|sunday)s?\s++"
+    rf"(?:the\s++)?(?P<what>day|week|weekend|month|year|{'|'.join(DAY_NAMES)})s?\s++"
     r"(?P<way>before|prior to|after|following|of)\s+$",
     re.IGNORECASE,
 )  # fmt: skip
@@ -85,7 +84,7 @@ _BEFORE = late(
 # A pattern is only compiled and searched for if the text contains one of its signs, since compiling all patterns takes
 # 5 ms. Signs are searched one by one, which is faster than compiling them into one pattern.
 _YEARS = ("19", "20")
-_MONTHS = tuple(name[:3] for name in _MONTH_NAMES)
+_MONTHS = tuple(name[:3] for name in MONTH_NAMES)
 _UNITS = ("day", "night", "morrow", "week", "month", "year", "spring", "summer", "fall", "autumn", "winter")
 
 
@@ -147,18 +146,16 @@ def find_dates(text: str, reference: datetime | date | None = None) -> list[Date
                 continue
             try:
                 resolved = _resolve(kind, match, today)
-            except (ValueError, OverflowError):  # "31 February 2023", "999 years ago" before year 1
-                continue
-            if resolved is None:
-                continue
-            first, last, precision, relative = resolved
-            prefix = _BEFORE.search(text, max(0, start - 40), start)
-            if prefix and precision == "day":
-                try:
-                    first, last, precision = _shift(prefix["what"].lower(), prefix["way"].lower(), first)
-                except OverflowError:
+                if resolved is None:
                     continue
-                start = prefix.start()
+                first, last, precision, relative = resolved
+                prefix = _BEFORE.search(text, max(0, start - 40), start)
+                if prefix and precision == "day":
+                    first, last, precision = _shift(prefix["what"].lower(), prefix["way"].lower(), first)
+                    start = prefix.start()
+            except (ValueError, OverflowError, KeyError):
+                # "31 February 2023", "999 years ago" before year 1, "aprıl" (a dotless i, whose case is ignored, too)
+                continue
             taken[start:end] = b"\x01" * (end - start)
             yearless = relative and match.groupdict().get("month") is not None
             found.append(DateMention(start, end, text[start:end], first, last, precision, relative, yearless))
@@ -199,7 +196,8 @@ def _resolve(kind: str, match: re.Match[str], today: date | None) -> _Resolved |
         day = today + timedelta(days=offset)
         return day, day, "day", True
     if kind in ("ago", "ahead", "span"):
-        count = _count(groups["count"].lower())
+        word = groups["count"].lower()
+        count = int(word) if word.isdigit() else _COUNT[word]
         unit = groups["unit"].lower()
         if kind == "span":
             return _move(today, unit, -count), today, "span", True
@@ -249,21 +247,21 @@ def _shift(what: str, way: str, day: date) -> tuple[date, date, str]:
         monday = day - timedelta(days=day.weekday())
         return (monday, monday + timedelta(days=6), "week") if what == "week" else (day, day, "day")
     if what in _WEEKDAY:
-        gap = (
-            (day.weekday() - _WEEKDAY[what] - 1) % 7 + 1
-            if back
-            else (_WEEKDAY[what] - day.weekday() - 1) % 7 + 1
-        )
-        there = day - timedelta(days=gap) if back else day + timedelta(days=gap)
+        there = _nearest_weekday(day, _WEEKDAY[what], back=back)
         return there, there, "day"
     if what == "weekend":
-        gap = (day.weekday() - 5 - 1) % 7 + 1 if back else (5 - day.weekday() - 1) % 7 + 1
-        saturday = day - timedelta(days=gap) if back else day + timedelta(days=gap)
+        saturday = _nearest_weekday(day, _WEEKDAY["saturday"], back=back)
         return saturday, saturday + timedelta(days=1), "day"
     length = {"day": 1, "week": 7, "month": 30, "year": 365}[what]
     if back:
         return day - timedelta(days=length), day - timedelta(days=1), "day" if what == "day" else "week"
     return day + timedelta(days=1), day + timedelta(days=length), "day" if what == "day" else "week"
+
+
+def _nearest_weekday(day: date, weekday: int, *, back: bool) -> date:
+    """The last such weekday before a day, or the first after it."""
+    gap = (day.weekday() - weekday if back else weekday - day.weekday()) - 1
+    return day + timedelta(days=(-1 if back else 1) * (gap % 7 + 1))
 
 
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -285,10 +283,6 @@ def _season(name: str, year: int) -> tuple[date, date]:
     return date(year, first, 1), _month(end_year, last)[1]
 
 
-def _count(word: str) -> int:
-    return int(word) if word.isdigit() else _COUNT.get(word.removesuffix(" of"), _COUNT.get(word, 1))
-
-
 def _nearest_year(month: int, today: date) -> int:
     """The year in which `month` is nearest to today; the past wins a tie."""
     candidates = (today.year, today.year - 1, today.year + 1)
@@ -296,7 +290,7 @@ def _nearest_year(month: int, today: date) -> int:
 
 
 def _move(day: date, unit: str, count: int) -> date:
-    if unit in ("day",):
+    if unit == "day":
         return day + timedelta(days=count)
     if unit in ("week", "weekend"):
         return day + timedelta(weeks=count)
@@ -318,14 +312,9 @@ def _around(day: date, unit: str) -> _Resolved:
 
 
 def _weekday(which: str, weekday: int, today: date) -> _Resolved:
-    back = (today.weekday() - weekday - 1) % 7 + 1
-    if which in ("next", "the following", "coming", "this"):
-        ahead = (weekday - today.weekday() - 1) % 7 + 1
-        day = today + timedelta(days=ahead)
-    elif which == "on":
-        day = today - timedelta(days=back % 7)
-    else:
-        day = today - timedelta(days=back)
+    if which == "on" and today.weekday() == weekday:
+        return today, today, "day", True
+    day = _nearest_weekday(today, weekday, back=which not in ("next", "the following", "coming", "this"))
     return day, day, "day", True
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import structs
 
 from rlm_mem.record import FrozenRecord
-from rlm_mem.text.clauses import DAYS, FOR_GOOD, OTHER, PLACED, RENAMES, REPLACES, words
+from rlm_mem.text.clauses import DAYS, FOR_GOOD, OTHER, PLACED, RENAMES, REPLACES
 from rlm_mem.text.factuality import is_in_force, is_temporary
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 from rlm_mem.text.statement import ME, UNKNOWN, Stated
 
 _UNSURE = 0.6
@@ -21,41 +21,41 @@ _NOUN_OF = {
     "date": "due", "time": "start", "start": "start", "end": "end", "host": "host",
 }  # fmt: skip
 """Stems of nouns that name an attribute: "the deadline of X moved" and "X is due on"."""
-_ONE_VALUE = words(
+_ONE_VALUE = word_set(
     "live work cost weigh start end open close meet report drive run listen pay earn leave arrive lead "
     "host due call name  base locat plan schedul held set freez frozen empti written write engag marri "
     "choos bank sit belong change expir read go deploy"
 )
 """Attributes with one value at a time."""
-_ONE_WORD = words(
+_ONE_WORD = word_set(
     "color colour status state mode size shape name titl type kind languag format level brand version "
     "theme currenc plan  polici hobbi dish drink food song band sport pet mascot nicknam role rank grade "
     "default password passphras code pin login usernam topic motto answer"
 )
 """Stems of nouns for attributes with one value at a time, regardless of the wording."""
-_LOOSE = words("like hate speak teach play have eat drink help know watch cook sing share")
+_LOOSE = word_set("like hate speak teach play have eat drink help know watch cook sing share")
 """Attributes that may have many values, so that another value contradicts none."""
 _NAMES = frozenset(("call", "name"))
 _RENAMED = frozenset(f"{verb} to" for verb in RENAMES)
-_ROLES = words("lead host teach run keep sing write play drive")
+_ROLES = word_set("lead host teach run keep sing write play drive")
 """Attributes of a person that another person may take over."""
-_ARRANGED = words("be plan schedul held set book start meet take begin arrang due happen")
+_ARRANGED = word_set("be plan schedul held set book start meet take begin arrang due happen")
 """Attributes of events."""
 _OF_KIND = {
-    "time": words("schedul time start begin slot hour date"), "day": words("schedul date day time"),
-    "date": words("schedul date day deadlin time"),
-    "number": words("price cost fee rate limit number count amount size"),
+    "time": word_set("schedul time start begin slot hour date"), "day": word_set("schedul date day time"),
+    "date": word_set("schedul date day deadlin time"),
+    "number": word_set("price cost fee rate limit number count amount size"),
 }  # fmt: skip
 """Nouns that name a kind of value: "the schedule of the job" and "the job runs at 2:00"."""
-_LASTING = words("like hate write teach help")
+_LASTING = word_set("like hate write teach help")
 """Attributes whose values remain in force when something else changes."""
-_AMOUNTS = words("cost pay earn weigh")
+_AMOUNTS = word_set("cost pay earn weigh")
 _NUMBERED = late(r"(?:(?:an?|the|our|my) )?([^\W\d_]\S*)(?: [^\W\d_]\S*)? v?\d")
 """A name before its number: "PostgreSQL 16", "an iPhone 15"."""
-_CALENDAR = frozenset(one for day in DAYS for one in (day, f"{day}s")) | words(
+_CALENDAR = frozenset(one for day in DAYS for one in (day, f"{day}s")) | word_set(
     "summer winter weekend holiday"
 )
-_PLACES = words("live base locat meet sit host held run stand sleep keep store")
+_PLACES = word_set("live base locat meet sit host held run stand sleep keep store")
 
 
 class Conflict(FrozenRecord, frozen=True):

@@ -30,12 +30,7 @@ from rlm_mem.text.by_language import (
     THEIRS,
     WITHIN,
 )
-from rlm_mem.text.clauses import (
-    DETERMINERS,
-    NUMBERS,
-    POSSESSIVES,
-    words,
-)
+from rlm_mem.text.clauses import DETERMINERS, NUMBERS, POSSESSIVES
 from rlm_mem.text.factuality import (
     UNDONE,
     is_denied,
@@ -45,32 +40,32 @@ from rlm_mem.text.factuality import (
     is_taken_back,
     is_temporary,
 )
-from rlm_mem.text.patterns import late, signed
+from rlm_mem.text.patterns import late, signed, word_set
 from rlm_mem.text.present import LONGEST, NO_TITLE, WORD, PresentQuestion, stems_in
 
 _SENTENCE = late(rf"(?<=[.!?;]){NO_TITLE}\s+|\n+")
 _OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
-_REPORTS = words("told says said tells writes wrote")
+_REPORTS = word_set("told says said tells writes wrote")
 OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
 _RETURNED = signed(
     rf"\b(?:{UNDONE}|(?<!put )back to|remains|stay(?:s|ed|ing)? with"
-    r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b",
+    r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b"
 )
 """Words before a former value that mark it as in force again, or still."""
 _CLAUSE = late(r"[,;.]\s")
-_AT = words("at bei")
-"""Those that tell of an event before an article: "bei der Wahl", unlike "bei Regen"."""
+_AT = word_set("at bei")
+"""Prepositions of an event, if an article follows: "bei der Wahl", unlike "bei Regen"."""
 _MAX_LIMIT = 4
 """Most words of a limit at the beginning of a sentence, without the preposition: "on match days", "for Tallis Ltd"."""
-_LINKS = words("of for on in to at with from about")
-_OF_TIME = words("new old first next last")
+_LINKS = word_set("of for on in to at with from about")
+_OF_TIME = word_set("new old first next last")
 _ADDRESSED = signed(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$")
 """Who a sentence speaks to, at its beginning or end: "Dad, the dog gets …"."""
 _ASKS = ("?", "？")
 _STAYS = late(r"stays|left|remains", re.IGNORECASE)
-"""Those of these words that follow their subject."""
+"""The first of the words of ``CALLED_OFF`` that follow their subject."""
 _AS_BEFORE = signed(r"\bas ever\b")
-"""The same, except beside a change to another thing: "on Wednesdays since last week, 19:30 as ever"."""
+"""Nothing has changed, except beside a change to another thing: "on Wednesdays since last week, 19:30 as ever"."""
 _PART_FIRST = signed(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b")
 """A sentence about a part: "Of the budget, 800 go to the band"."""
 _IS_NOT = signed(r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b")
@@ -93,7 +88,7 @@ _SAME = 2
 """Fewest words that such sentences have in common."""
 _LONGEST_CLAUSE = 200
 """Number of characters read after "back to"."""
-MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
+MEASURES = word_set("second minut hour day week month year time euro dollar percent half new work")
 """Stems of words that are not a value by themselves."""
 
 
@@ -154,7 +149,12 @@ def exceptions(
         )
         or _is_limited(best, known, analyser)
         or is_temporary(best, context)
-        or _doubted(best, asked, had | before, analyser)
+        or is_doubted(
+            best,
+            asked.text,
+            has_change_word=ENDED.found_in(best),
+            main_part=_up_to_best_clause(best, had | before, analyser),
+        )
         or _is_about_another_person(best, known, asked, analyser)
         or _is_about_part(best, asked, known, analyser)
     )
@@ -218,8 +218,8 @@ def says(text: str) -> Says:
 
 
 def best_of(parts: Sequence[tuple[str, Set[str]]], had: Set[str], before: Set[str]) -> str:
-    """The sentence with the most words of a question; among equals, the most words of the earlier note."""
-    return max(parts, key=lambda one: (len(had & one[1]), len(before & one[1])))[0]
+    """The sentence with the most words of a question; among equals, the most words of the earlier note; "" of none."""
+    return max(parts, key=lambda one: (len(had & one[1]), len(before & one[1])), default=("",))[0]
 
 
 def asked_stems(
@@ -251,9 +251,9 @@ def _holds_again(value: Set[str], parts: Sequence[tuple[str, Set[str]]], analyse
 
 
 def _is_called_off(sentence: str, best: str, known: Set[str], analyser: Analyser) -> bool:
-    """Whether a sentence says that something did not happen or has not changed, unless of another thing.
+    """Whether something did not happen or has not changed by a sentence, unless it is about another thing.
 
-    "The open day stays as it is" says nothing about the supplier of another sentence.
+    "The open day stays as it is" does not concern the supplier in another sentence.
     """
     found = CALLED_OFF.search(sentence)
     if found is None:
@@ -291,15 +291,6 @@ def _is_of_the_past(
     if HINTS.found_in(sentence):
         return False
     return is_past(sentence, asked.stems, f"{asked.text}\n{earlier}", value, analyser)
-
-
-def _doubted(sentence: str, asked: PresentQuestion, known: Set[str], analyser: Analyser) -> bool:
-    return is_doubted(
-        sentence,
-        asked.text,
-        has_change_word=ENDED.found_in(sentence),
-        main_part=_up_to_best_clause(sentence, known, analyser),
-    )
 
 
 def _up_to_best_clause(sentence: str, known: Set[str], analyser: Analyser) -> str:
@@ -427,7 +418,7 @@ def _is_said_of_another(asked: PresentQuestion, earlier: str, best: str, analyse
 
 
 @lru_cache(maxsize=64)
-def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
+def _beside(text: str, analyser: Analyser) -> Mapping[tuple[str, str], Set[str]]:
     """The stems before each stem, after it as its number or name, or after it and a preposition."""
     found: dict[tuple[str, str], set[str]] = {}
     before: list[tuple[str, Set[str]]] = []
@@ -454,7 +445,7 @@ def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
                 found.setdefault((stem, side), set()).update(others)
         is_noun = begins or word[0].islower()
         before = [*before[-1:], (word, stems)]
-    return dict(found)
+    return found
 
 
 def _is_about_unnamed_thing(sentence: str, has: Set[str], known: Set[str], analyser: Analyser) -> bool:

@@ -20,16 +20,8 @@ from rlm_mem.text.by_language import (
     TOLD,
     TRIED,
 )
-from rlm_mem.text.clauses import (
-    DETERMINERS,
-    NUMBERS,
-    PASTS,
-    POSSESSIVES,
-    PREPOSITIONS,
-    UNSURE,
-    words,
-)
-from rlm_mem.text.patterns import late, signed
+from rlm_mem.text.clauses import DETERMINERS, NUMBERS, PASTS, POSSESSIVES, PREPOSITIONS, UNSURE
+from rlm_mem.text.patterns import late, signed, word_set
 from rlm_mem.text.present import ROLES, WORD, is_german
 
 if TYPE_CHECKING:
@@ -39,7 +31,7 @@ _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 _FOR_A_WHILE = signed(
     r"\bfor (?:(?:a|an|one|two|three|four|five|six|that|this|just|only|the|several|\d{1,3}) ){1,2}"
-    r"(minute|hour|morning|afternoon|evening|day|night|week|weekend|match|game|lesson|session|meeting)s?\b",
+    r"(minute|hour|morning|afternoon|evening|day|night|week|weekend|match|game|lesson|session|meeting)s?\b"
 )
 _HAS_BEEN = signed(r"\b(?:been|running|in a row)\b")
 """Words with which a duration is not a limit: "has been at nine for a week"."""
@@ -51,7 +43,7 @@ _TITLED = signed(rf"(?<=\w ){_WORKS}(?! (?!today|tonight|yesterday)\w)[^:]{{0,80
 """A sentence with a work as its title: "Crew's Christmas play: the captain is …"; unlike "Film club: it meets …"."""
 _NOT_IN_FORCE = signed(
     r"\b(?:draft(?! (?:19|20)\d\d)|not adopted|april fools?)\b"
-    r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
+    r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b"
 )
 UNDONE = r"(?:rolled (?:it |that |them )?back|reverted|undid|undone)"
 """A pattern for words of an undone change, to be used between word boundaries."""
@@ -59,7 +51,7 @@ _TAKEN_BACK = signed(rf"\b{UNDONE}\b")
 _STATED = late(r"\b(?:to|at|is|are|was|were|by)\b", re.IGNORECASE)
 _CLAUSE = late(r"[,:;.!?()–—]\s|\s(?:so|and|but|because|as|since|which|who|where|that|until|und|y|et)\s")
 _WORD = late(r"[^\W_]+(?:['’./-][^\W_]+)*")
-_BESIDE_PARTICIPLE = words(
+_BESIDE_PARTICIPLE = word_set(
     "is are was were be been being has have had get gets got isn't aren't wasn't i've we've"
 )
 _OPENS_VALUE = DETERMINERS | POSSESSIVES | PREPOSITIONS | NUMBERS
@@ -69,11 +61,11 @@ _NEAR = 800
 """Number of leading characters searched for a change and its reversal."""
 _DOUBTED = (
     UNSURE
-    | words(
+    | word_set(
         "might previous previously formerly originally ago also additionally besides "
         "begs begged demands demanded dreams"
     )
-) - words(
+) - word_set(
     "will shall how who which whose when until unless why need needed decide decided going asked ask asks i'll we'll "
     "he'll she'll they'll 'll thinking think try tries trying tried heard story novel example claims claimed discuss "
     "discussed discussing almost nearly won't plan plans planned planning"
@@ -82,12 +74,12 @@ _DOUBTED = (
 _PLANNED = signed(
     r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned|ning)? (?:is )?to\b|\bplanned for\b"
     r"|\b(?:was|were) (?:meant |supposed |due )?to (?!the\b|an?\b|my\b|our\b|his\b|her\b|their\b)(?=[a-z])"
-    r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)|\bbefore last\b",
+    r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)|\bbefore last\b"
 )
 _ONE_DAY = signed(
     r"(?<!from )(?<!as of )(?<!since )(?<!said )(?<!started )(?<!starting )(?<!beginning )"
     r"\b(?:today|tonight|tomorrow|this (?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    rf"|last (?:year|month|week|season|spring|summer|autumn|winter|time|{_DAY})|the other day)\b",
+    rf"|last (?:year|month|week|season|spring|summer|autumn|winter|time|{_DAY})|the other day)\b"
 )
 """A sentence about one day, unless it has a word of change: "bumped to 3.12 today"."""
 _YEAR = late(
@@ -105,7 +97,7 @@ _REFUSED = signed(
 """A refusal or wish with its consequence, which is a fact."""
 _NO_DOUBT = signed(r"\b(?:minutes?|hours?|days?|weeks?|a month) ago\b")
 """A recent time, which is not before the earlier note."""
-_WISHES = words("want wants wish wishes hope hopes")
+_WISHES = word_set("want wants wish wishes hope hopes")
 
 
 def is_temporary(sentence: str, known: str) -> bool:
@@ -218,7 +210,8 @@ def is_doubted(sentence: str, asked: str, *, has_change_word: bool, main_part: s
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
     main_part = _NO_DOUBT.sub("", _REFUSED.sub("", main_part))
-    lows = _lows(main_part)
+    # Without "May", the month
+    lows = {word.lower().replace("’", "'") for word in WORD.findall(main_part) if word != "May"}
     if is_german(asked):
         lows.discard("also")  # "so"
     known = set(WORD.findall(asked.lower()))
@@ -233,8 +226,3 @@ def is_doubted(sentence: str, asked: str, *, has_change_word: bool, main_part: s
         or DOUBTED_ABROAD.search(main_part) is not None
         or (_ONE_DAY.search(sentence) is not None and not has_change_word and sentence.rstrip()[-1:] != ":")
     )
-
-
-def _lows(text: str) -> set[str]:
-    """The lower-cased words of a text, without "May" as a month."""
-    return {word.lower().replace("’", "'") for word in WORD.findall(text) if word != "May"}

@@ -12,7 +12,10 @@ import re
 from rlm_mem.text.blocks import sentences
 from rlm_mem.text.patterns import late
 
-_LEAD = r"(?:(?:also|and|but|so|ok(?:ay)?|well|oh|hey|btw|by the way|one more thing|note|remember)[,:]?\s++){0,2}+"
+_LEAD = (
+    r"(?:(?:also|and|but|so|ok(?:ay)?|well|oh|hey|btw|by the way|one more thing|note|remember(?! (?:to|that)\b))"
+    r"[,:]?\s++){0,2}+"
+)
 _POLITE = r"(?:please|kindly|bitte|por favor|per favore|s'il (?:te|vous) pla[iî]t)"
 _NOT_A_WISH = (
     r"(?!(?:a|an|the|been|had|have|has|seen|heard|thought|was|were|is|are|mind|knew|felt|wanted|loved|liked|good|nice|"

@@ -1,4 +1,4 @@
-"""Lazily compiled patterns, some of them only for texts that contain one of their signs.
+"""Sets of words, and lazily compiled patterns, some of them only for texts that contain one of their signs.
 
 Compiling the patterns of all rules takes longer than a search, which uses few of them. The signs of a pattern are
 texts that it requires, read off the pattern itself.
@@ -53,17 +53,22 @@ class SignedPattern(LatePattern):
         return not self.signs or any(map(folded(text).__contains__, self.signs))
 
 
+def word_set(text: str) -> frozenset[str]:
+    """The words of a table, separated by white space."""
+    return frozenset(text.split())
+
+
 def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Like `re.compile`, but compiled on first use; use its methods, since functions of `re` do not accept it."""
     return cast("re.Pattern[str]", LatePattern(pattern, flags))
 
 
-def signed(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """Like :func:`late`, for a pattern that few texts match: those without its signs are not searched.
+def signed(pattern: str) -> re.Pattern[str]:
+    """Like :func:`late`, ignoring case, for a pattern that few texts match: those without its signs are not searched.
 
     Its `match` and `sub` accept no positions, and `search` no end position.
     """
-    return cast("re.Pattern[str]", SignedPattern(pattern, flags))
+    return cast("re.Pattern[str]", SignedPattern(pattern, re.IGNORECASE))
 
 
 _CHAR = r"[^\\\[\]()|^$.?*+{}]"

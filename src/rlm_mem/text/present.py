@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from rlm_mem.text.analysis import SPACELESS, Analyser
 from rlm_mem.text.by_language import HEADINGS
-from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, words
+from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS
 from rlm_mem.text.languages import is_foreign
-from rlm_mem.text.patterns import late, signed
+from rlm_mem.text.patterns import late, signed, word_set
 from rlm_mem.text.wording import CORRECTIONS
 
 LONGEST = 2_000
@@ -23,7 +23,7 @@ NO_TITLE = r"(?<!\bM\.)(?<!\b(?:[DM]r|[FHS]r|Ms|St|Nr|Sg)\.)(?<!\b(?:Mrs|Mme|Sra
 """A place not after an abbreviated title, whose full stop ends no sentence; it is a pattern."""
 _DIGIT = late(r"\d")
 _PLAIN = late(r"[^\W_]+")
-ROLES = words("user human assistant agent system model bot ai me")
+ROLES = word_set("user human assistant agent system model bot ai me")
 """Speaker labels that are not names."""
 _FORMERLY = (
     r"\b(?:previously|formerly|originally|in the past|used to(?= \w)|before(?=\W*$)"
@@ -58,8 +58,10 @@ _LASTS = late(
 """A question about a duration ("last" as a verb)."""
 _HAPPENED = signed(r"\bdid\b(?! (?:we|they|you|i|he|she) (?:decide|agree|choose|pick|settle|opt)\b)")
 """A question about an event; one about a decision asks for what is in force."""
-_HEADINGS = CORRECTIONS | HEADINGS | words("subject re fwd fyi note news update reminder decision status ps")
-_PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
+_HEADINGS = (
+    CORRECTIONS | HEADINGS | word_set("subject re fwd fyi note news update reminder decision status ps")
+)
+_PARTICLES = word_set("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
 """Lower-case words of names."""
 _LANGUAGES = frozenset(("english", "german", "french", "spanish", "italian", "polish"))
 _ASKS_WHAT = signed(
@@ -68,13 +70,13 @@ _ASKS_WHAT = signed(
 """A question that opens with German "was" ("what"); English "was" precedes a capital or one of these words."""
 _ASKS_IN_GERMAN = signed(
     r"\W*(?:(?:ab|an|auf|aus|bei|bis|für|in|mit|nach|seit|um|unter|von|zu) )?"
-    r"(?:wie|wer|wen|wem|wessen|wann|warum|wo(?:hin|her|mit|für|rin|ran|rauf|von|zu)?|welche[rnms]?)\b",
+    r"(?:wie|wer|wen|wem|wessen|wann|warum|wo(?:hin|her|mit|für|rin|ran|rauf|von|zu)?|welche[rnms]?)\b"
 )
 """The opening of a German question, in which all nouns are capitalised, not only names."""
-_WITH_VERB = words("do does did can may must should will don't doesn't")
-_AUXILIARIES = _WITH_VERB | words("is are was were has have had am isn't aren't")
-_INTERROGATIVES = words("who whom whose what when where which why how")
-_BEHIND_SUBJECT = PREPOSITIONS | words("of per about through during after before until called named")
+_WITH_VERB = word_set("do does did can may must should will don't doesn't")
+_AUXILIARIES = _WITH_VERB | word_set("is are was were has have had am isn't aren't")
+_INTERROGATIVES = word_set("who whom whose what when where which why how")
+_BEHIND_SUBJECT = PREPOSITIONS | word_set("of per about through during after before until called named")
 _AUXILIARY_WITHIN = 8
 """Maximum index of the auxiliary of a question."""
 

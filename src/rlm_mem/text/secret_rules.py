@@ -12,7 +12,7 @@ import re
 from functools import cached_property
 
 from rlm_mem.record import FrozenRecord
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 KEY = "key"
 PII = "pii"
@@ -58,18 +58,8 @@ _ASSIGNS = _QUOTE + r"[ \t]{0,8}(?:=>|:?=|[:：＝])" + r"[*_]{0,3}[ \t\u3000]{0
 # Anchors: the name of a secret, then the separator before its value.
 _NAMED = tuple(
     name + behind
-    for name in (
-        "key",
-        "key_id",
-        "keyid",
-        "token",
-        "secret",
-        "password",
-        "passwd",
-        "passwort",
-        "pwd",
-        "credential",
-        "credentials",
+    for name in sorted(
+        word_set("key key_id keyid token secret password passwd passwort pwd credential credentials")
     )
     for behind in (*":=：＝\"'`”’»*_\\\t", " :", " =", " ：", " ＝")
 )

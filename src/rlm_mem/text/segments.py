@@ -23,6 +23,7 @@ SHORT_PARAGRAPH = 160  # a paragraph up to this size is one segment
 LARGEST = 800  # longer turns become several segments of their author; longer items or sentences are cut
 LONG_CODE = 1200
 _MAX_HEADING = 200  # of a heading as context of the text below it
+_MAX_CELLS = 50  # of the header of a table, beyond which its further lines are not read
 _TINY = 40  # a shorter sentence ("Yes.") joins the next one, or at the end the one before
 
 
@@ -84,7 +85,8 @@ class _Above:
     def pass_by(self, block: Block, content: str) -> None:
         """Advance past a block."""
         if block.kind == structure.HEADER:
-            self._header += _CELL.findall(content[block.start : block.end][:_MAX_HEADING])
+            if len(self._header) < _MAX_CELLS:  # it is read again for each row
+                self._header += _CELL.findall(content[block.start : block.end][:_MAX_HEADING])
         elif block.kind != structure.ROW and self._header:
             self._header = []
         if self._terms:

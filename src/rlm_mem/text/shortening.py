@@ -50,7 +50,7 @@ _CODE_GAIN = 0.25
 _JOINED = 12
 """Added to the length of a clause, so that very short ones are not preferred."""
 _LEAST_GAIN = 0.3
-"""Minimum gain of a further clause, relative to the first chosen one: "review my code" tells little."""
+"""Minimum gain of a further clause, relative to the first chosen one: "review my code" has little content."""
 _MIN_CUT = 24
 """Minimum characters of a truncated clause."""
 _BETWEEN = 2
@@ -328,15 +328,14 @@ def _prose(text: str) -> Iterable[str]:
 
 def _cut(text: str, chars: int) -> str:
     """Truncate a clause, keeping the numbers, dates and names after the cut in at most half of the space."""
-    facts: list[str] = []
-    room = chars
-    if len(text) > chars:
-        for fact in reversed(list(_FACT.finditer(text, 0, _MAX_CHARS_OF_CLAUSE))):
-            size = len(fact[0]) + len(_GAP)
-            if fact.end() >= room and room - size >= max(chars // 2, _MIN_CUT):
-                facts.insert(0, fact[0])
-                room -= size
     if len(text) <= chars:
         return text
+    facts: list[str] = []
+    room = chars
+    for fact in reversed(list(_FACT.finditer(text, 0, _MAX_CHARS_OF_CLAUSE))):
+        size = len(fact[0]) + len(_GAP)
+        if fact.end() >= room and room - size >= max(chars // 2, _MIN_CUT):
+            facts.insert(0, fact[0])
+            room -= size
     head = text[: room - 1].rpartition(" ")[0] or text[: room - 1]
     return _GAP.join([head, *facts]) if facts else f"{head}…"

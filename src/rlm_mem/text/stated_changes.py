@@ -42,22 +42,22 @@ from rlm_mem.text.clauses import (
     parts_of,
     take_former,
     without_news,
-    words,
 )
+from rlm_mem.text.patterns import word_set
 from rlm_mem.text.statement import ME, UNKNOWN, Stated
 
 _NO_VALUE = DETERMINERS | POSSESSIVES | {"of", "and", "number"}
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
-_PARTS = words("some part parts half most few many several one bit")
-_TAKEN = words("handed passed took taken takes")
+_PARTS = word_set("some part parts half most few many several one bit")
+_TAKEN = word_set("handed passed took taken takes")
 _SAYING_IT = REPLACES | ENDS | RENAMES
 """Verbs of change that need no "to"."""
 CHANGES_TO = CHANGES - _SAYING_IT | {"moved"}
 """Verbs of change that need "to"; of those that end something, only "moved out of" needs a further word."""
-CALLED_OFF = words("cancelled canceled scrapped axed")
-_OF_PASSIVE = words("was were been is are be being")
-_FAVOUR = words("favour favor")
-_LEFT = words("left quit resigned retired died moved closed ended")  # with or without an object
+CALLED_OFF = word_set("cancelled canceled scrapped axed")
+_OF_PASSIVE = word_set("was were been is are be being")
+_FAVOUR = word_set("favour favor")
+_LEFT = word_set("left quit resigned retired died moved closed ended")  # with or without an object
 
 
 @cache

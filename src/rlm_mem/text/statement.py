@@ -22,6 +22,7 @@ class Stated(Struct, frozen=True, gc=False):
         context: stems of further words of the clause, beside topic and value.
         former: stems of a value that has ended.
         denied: whether the value is denied.
+        always: whether the sentence has the word "always".
         news: words that mark a change; empty if there are none.
         sure: whether it is not a plan, a question or hearsay.
         text: the sentence. ``start``, ``end``: its position in the text.

@@ -56,8 +56,8 @@ from rlm_mem.text.clauses import (
     verb_of,
     will_not_be,
     without_news,
-    words,
 )
+from rlm_mem.text.patterns import word_set
 from rlm_mem.text.stated_changes import CALLED_OFF, CHANGES_TO, SentenceReader
 from rlm_mem.text.statement import ME, Stated
 from rlm_mem.text.wording import (
@@ -85,7 +85,7 @@ _NAME = 4  # maximum words of the name of a chosen thing
 _PLANNED = frozenset(("planned", "plan"))  # "planned for Wednesday"
 
 
-_STATING = words(
+_STATING = word_set(
     "handed passed took taken off aside away turned became become place happen settled instead rather : = -> →"
 ).union(DENYING)
 _VALUE_WORDS = 2
@@ -239,7 +239,7 @@ class _Reader(SentenceReader):
         tokens = tokens_of(self.text, found)
         if not tokens or self.text.rstrip().endswith("?"):
             return []
-        if len(tokens) > 2 and tokens[0].text.isdigit() and tokens[1].text in (".", ":"):
+        if len(tokens) > 2 and tokens[0].text.isdecimal() and tokens[1].text in (".", ":"):
             self.number = int(tokens[0].text[:9])
             tokens = tokens[2:]
         lows = self.lows = {one.low for one in tokens}
@@ -415,13 +415,8 @@ class _Reader(SentenceReader):
             rest, denied = [Token("not", "not", rest[0].start, rest[0].start), *rest], False
         if rest and rest[0].low in ("not", "never") and not any(one.low == "but" for one in rest):
             rest, denied = rest[1:], True
-        ended = (
-            rest[:2]
-            if [one.low for one in rest[:2]] == ["no", "longer"]
-            else rest[:1]
-            if rest and rest[0].low == "not"
-            else []
-        )
+        negation = [one.low for one in rest[:2]]
+        ended = rest[: 2 if negation == ["no", "longer"] else 1 if negation[:1] == ["not"] else 0]
         rest = rest[len(ended) :]
         for number, one in enumerate(rest[:4]):
             if one.low in ("no", "not") or one.text in ",;":
@@ -459,7 +454,7 @@ class _Reader(SentenceReader):
         beside = self._context(former[1:], ())
         rest, said = without_news([one for one in rest if one.low not in ("it", "them")])
         news = news or said or cue
-        if any(one.low in ("longer",) for one in subject) or (
+        if any(one.low == "longer" for one in subject) or (
             denied and said in ("any more", "anymore", "any longer")
         ):
             denied, news = True, news or "no longer"

@@ -16,15 +16,8 @@ from itertools import chain
 from operator import mul
 
 from rlm_mem.text.analysis import Analyser
-from rlm_mem.text.by_language import (
-    CONDITION,
-    ENDED,
-    FOREIGN_DAYS,
-    FOREIGN_MONTHS,
-    FOREIGN_NUMBERS,
-    HINTS,
-)
-from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, NEWS, NUMBERS, PREPOSITIONS, REPLACES, words
+from rlm_mem.text.by_language import CONDITION, ENDED, FOREIGN_DAYS, FOREIGN_MONTHS, FOREIGN_NUMBERS, HINTS
+from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, NEWS, NUMBERS, PREPOSITIONS, REPLACES
 from rlm_mem.text.distinct import (
     DIGIT,
     MEASURES,
@@ -36,7 +29,7 @@ from rlm_mem.text.distinct import (
     says,
     sentences,
 )
-from rlm_mem.text.patterns import Expressions, late, signed
+from rlm_mem.text.patterns import Expressions, late, signed, word_set
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
 SURE, LIKELY, POSSIBLE = 2.0, -0.9, -2.0
@@ -96,7 +89,7 @@ MAY_END = Expressions(
     | ENDS
     | REPLACES
     | NEWS
-    | words(
+    | word_set(
         "longer more rather not new from over out off down aside away before previously formerly originally earlier "
         "was were gone became turned correction corrected update updated edit actually wrong mistake mistaken "
         "scratch handed passed took put since starting beginning effective"
@@ -108,7 +101,7 @@ _LETTER = late(r"[^\W\d_]")
 _KINDS = frozenset(("figure", "day", "name", "opening"))
 _LONG = 3
 """Minimum digits of a number that has a form without its unit: a port, a room, an address."""
-_CALENDAR = MONTHS | words(
+_CALENDAR = MONTHS | word_set(
     "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
 )
 _DATED = {day.removesuffix("s") for day in DAYS | MONTHS | FOREIGN_DAYS | FOREIGN_MONTHS}
@@ -438,7 +431,7 @@ def _narrows_subject(
     In a question, a word after a preposition also narrows it: "the code of the shop".
     """
     written = WORD.findall(text)
-    found = WORD.findall(text.lower())
+    found = list(map(str.lower, written))
     for place, word in enumerate(found):
         if missing.isdisjoint(analyser.terms(word)):
             continue

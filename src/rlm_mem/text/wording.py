@@ -22,9 +22,8 @@ from rlm_mem.text.clauses import (
     kind_of,
     tokens_of,
     verb_of,
-    words,
 )
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, word_set
 
 CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit", "changed", "change", "news"))
 """Labels of a correction or update of an earlier text."""
@@ -32,7 +31,7 @@ LABELS = frozenset(
     ("decision", "decided", "note", "news", "reminder", "info", "important", "agreed", "outcome", "fyi")
 )
 """Labels that are not speakers."""
-DOUBTS = words("maybe perhaps supposedly probably if proposal suggestion idea question draft rumour rumor")
+DOUBTS = word_set("maybe perhaps supposedly probably if proposal suggestion idea question draft rumour rumor")
 """Words of labels after which nothing is stated: "Proposal: …"."""
 USERS = frozenset(("user", "human", "me"))
 """Labels of speakers without a name."""
@@ -40,11 +39,11 @@ _SHORT = 80
 """Maximum characters of a line that may be a label with a value."""
 _BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand", "originally"))
 _ONWARD = frozenset(("on", "onward", "onwards", "forward"))
-_FILLERS = words(
+_FILLERS = word_set(
     "today yesterday btw fyi ok okay well so also then and but sorry oops finally officially sadly luckily please"
 )
 _SINCE = frozenset(("since", "starting", "beginning", "effective"))
-_TIMES = words(
+_TIMES = word_set(
     "next last month week year today now of from , spring summer autumn fall winter sprint release 's"
 )
 _LEADS = (
@@ -100,7 +99,7 @@ _IN_PLACE = PHRASAL | _REPLACED
 """Words that a plain verb can replace."""
 
 
-def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]:
+def without_lead(tokens: list[Token], news: str) -> tuple[list[Token], str]:
     """Remove "Correction:", "As of May", "From May on", "Change of plans,"; returns the rest and the marker of news."""
     stop = next((number for number, one in enumerate(tokens[:10]) if one.text == ","), 0)
     if stop > 2 and (tokens[0].low, tokens[1].low) in (("instead", "of"), ("rather", "than")):
@@ -260,7 +259,8 @@ def _add_plain_verb(tokens: list[Token], number: int, made: list[Token]) -> int:
         made += is_now
         return 2
     chosen = next((some for some in _CHOSEN_WITH if low[: len(some)] == some), None)
-    if chosen is not None and made and not _is_time(tokens[number + len(chosen) :]):
+    # "we decided on Tuesday"
+    if chosen is not None and made and kind_of(tokens[number + len(chosen) :][:2]) not in _WHEN:
         made.append(replace(one, low="uses"))
         return len(chosen)
     gone = next((some for some in _GONE_WITH if low[: len(some)] == some), None)
@@ -277,11 +277,6 @@ def _add_plain_verb(tokens: list[Token], number: int, made: list[Token]) -> int:
     made += tokens[number + 1 : place]
     preposition = place + 1 < len(tokens) and tokens[place + 1].low in ("with", "on")
     return place + 1 - number + (preposition and made[-1].low in _OBJECT_AFTER)
-
-
-def _is_time(tokens: list[Token]) -> bool:
-    """Whether words after "on" are a time: "we decided on Tuesday"."""
-    return kind_of(tokens[:2]) in _WHEN
 
 
 _OBJECT_AFTER = frozenset(("ended", "dropped"))
