@@ -89,10 +89,12 @@ class Routes:
 
     def pool(self, dsn: str) -> Pool:
         """Return the connections to a database, opened once; its tables are created if they are missing."""
-        with self._guard:
-            pool = self._pools.get(dsn)
-            if pool is None:
-                pool = self._pools[dsn] = opened(dsn, self._config, read_only=self._read_only)
+        pool = self._pools.get(dsn)  # without the lock, which is held for long while another database is absent
+        if pool is None:
+            with self._guard:
+                pool = self._pools.get(dsn)
+                if pool is None:
+                    pool = self._pools[dsn] = opened(dsn, self._config, read_only=self._read_only)
         return pool
 
     def of(self, namespace: str) -> Pool:
