@@ -217,8 +217,12 @@ def test_an_absent_database_does_not_hold_up_those_that_are_open(
         assert found.wait(10)
         raise StorageError("there is no server")
 
+    def wait() -> None:
+        with pytest.raises(StorageError):
+            routes.pool(places[1])
+
     monkeypatch.setattr("rlm_mem.store.postgres.routes.opened", absent)
-    waiting = threading.Thread(target=lambda: pytest.raises(StorageError, routes.pool, places[1]))
+    waiting = threading.Thread(target=wait)
     waiting.start()
     assert asked.wait(10)
     other = threading.Thread(target=lambda: found.set() if routes.pool(places[0]) is home else None)

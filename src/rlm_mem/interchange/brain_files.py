@@ -254,6 +254,7 @@ def _name_by_content(name: str, asset: Asset) -> str:
         kind not in ("replace", "contradict")
         or not isinstance(chunk_ids, list)
         or not isinstance(former_id, str)
+        or not former_id
     ):
         return name
     case_id = case_id_of(kind, " ".join(map(str, chunk_ids)))

@@ -230,11 +230,8 @@ class DocumentReader:
     def _data(self, entry: Entry) -> bytes:
         if entry.size > self._max_size:
             raise NotText(f"larger than {self._max_size:,} bytes")
-        try:
-            with self._folder.open(entry) as handle:
-                data = handle.read(self._max_size + 1)
-        except OSError as error:
-            raise Unreadable(error.strerror or "cannot be read") from None
+        with self._folder.open(entry) as handle:
+            data = handle.read(self._max_size + 1)
         if len(data) > self._max_size:
             raise NotText(f"larger than {self._max_size:,} bytes")
         return data

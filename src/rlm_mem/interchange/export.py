@@ -230,7 +230,7 @@ def _open_file(kind: str, target: Path) -> Iterator[tuple[Write, WriteFile, Writ
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         if kind == "jsonl":
-            with unfinished.open("w", encoding="utf-8", newline="") as handle:
+            with unfinished.open("wb") as handle:
                 yield (
                     lambda chunk, archived: handle.write(_line(_shape(chunk, archived))),
                     lambda place, data: handle.write(_line(file_to_line(place, data))),
@@ -312,13 +312,13 @@ def _write_file(path: Path, data: bytes) -> int:
 
 def _write_lines(path: Path, lines: Iterator[dict[str, Any]]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("x", encoding="utf-8", newline="") as handle:
+    with path.open("xb") as handle:
         return sum(1 for line in lines if handle.write(_line(line)))
 
 
 def _pack_lines(packed: zipfile.ZipFile, name: str, lines: Iterator[dict[str, Any]]) -> int:
     with packed.open(name, "w", force_zip64=True) as handle:
-        return sum(1 for line in lines if handle.write(_line(line).encode("utf-8")))
+        return sum(1 for line in lines if handle.write(_line(line)))
 
 
 def _pack(packed: zipfile.ZipFile, name: str, data: bytes) -> int:
@@ -331,5 +331,5 @@ def _shape(chunk: Chunk, archived: bool) -> dict[str, Any]:
     return {"archived": archived, "chunk": shape} if archived or "archived" in shape else shape
 
 
-def _line(shape: dict[str, Any]) -> str:
-    return json.dumps(shape, ensure_ascii=False, separators=(",", ":")) + "\n"
+def _line(shape: dict[str, Any]) -> bytes:
+    return json.dumps(shape, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -6,7 +6,10 @@ An imported audit log is as trustworthy as its source: an import without ``histo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from rlm_mem.chunk import Chunk, check_namespace
 from rlm_mem.chunk.types import lower
@@ -62,23 +65,17 @@ def record_of(entry: dict[str, Any], where: str) -> ImportedVersion | ImportedEv
         except (InputError, RecursionError, TypeError, AttributeError) as error:
             return ImportProblem(where, f"a former version that does not validate: {error}")
         return ImportedVersion(chunk, where)
-    if entry.keys() == {"event"}:
-        event = entry["event"]
-        try:
-            valid = (
-                isinstance(event, dict)
-                and isinstance(event.get("op"), str)
-                and moment(event.get("ts")) is not None
-                and bool(check_namespace(event.get("ns")))
-            )
-        except InputError:
-            valid = False
-        return (
-            ImportedEvent(event, where)
-            if valid
-            else ImportProblem(where, "an event without time, operation or namespace")
-        )
-    return None
+    return _event(entry["event"], where) if entry.keys() == {"event"} else None
+
+
+def _event(event: Any, where: str) -> ImportedEvent | ImportProblem:
+    at = moment(event.get("ts")) if isinstance(event, dict) else None
+    if at is not None and isinstance(event.get("op"), str):
+        with suppress(InputError, UnicodeEncodeError):
+            check_namespace(event.get("ns"))
+            msgspec.json.encode(event)  # lone surrogates cannot be stored
+            return ImportedEvent({**event, "ts": at}, where)
+    return ImportProblem(where, "an event without time, operation or namespace")
 
 
 class HistoryAdopter:

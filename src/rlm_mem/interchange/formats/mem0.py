@@ -70,11 +70,7 @@ def _memory(
     if state == "deleted":
         return
     category_ids = entry.get("category_ids")
-    tags = plain_tags(entry.get("categories")) + [
-        categories[one]
-        for one in (category_ids if isinstance(category_ids, list) else [])
-        if categories.get(str(one))
-    ]
+    named = [categories.get(str(one), "") for one in (category_ids if isinstance(category_ids, list) else [])]
     extra: dict[str, Any] = {name: text_lines(entry.get(name)) for name in _OWNERS if entry.get(name)}
     metadata = entry.get("metadata")
     if isinstance(metadata, dict):
@@ -93,7 +89,7 @@ def _memory(
             "conversation_id": text_lines(entry.get("run_id")) or None,
             "extra": extra,
         },
-        tags=plain_tags(tags),
+        tags=plain_tags([*plain_tags(entry.get("categories")), *named]),
         archived=state in _HIDDEN,
     )
 
