@@ -89,7 +89,9 @@ class Routes:
 
     def pool(self, dsn: str) -> Pool:
         """Return the connections to a database, opened once; its tables are created if they are missing."""
-        pool = self._pools.get(dsn)  # without the lock, which is held for long while another database is absent
+        pool = self._pools.get(
+            dsn
+        )  # without the lock, which is held for long while another database is absent
         if pool is None:
             with self._guard:
                 pool = self._pools.get(dsn)
