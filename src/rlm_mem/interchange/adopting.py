@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from rlm_mem.chunk import ORDERED_LINK_TYPES, SUPERSEDES, Chunk, content_hash, format_time
@@ -52,6 +53,8 @@ class Adopter:
         # As these, of stored chunks that chunks of the source, which do not name them, may take the place of.
         self._left: dict[tuple[str, str, str], str] = {}
         self._undone: dict[str, set[str]] = {}
+        self._text_changes: dict[str, tuple[str, dict[str, tuple[set[str], str]]]] = {}
+        """By namespace, when its log was read, and what ``_text_changes`` returned."""
 
     @property
     def renamed_count(self) -> int:
@@ -298,12 +301,17 @@ class Adopter:
         """Return whether a stored chunk had the text of the source, and was then changed, but not by an import."""
         if stored.revision == 1:
             return False  # never changed; reading the log takes long
-        changes = self._store.backend.read_events(
-            namespace=stored.namespace, since=None, op=None, chunk_id=stored.id
-        )
-        texts = [one for one in changes if IMPORTED not in one and one.get("before") != one.get("after")]
-        before = {one.get("after") for one in texts[:-1]}
-        return bool(texts) and texts[-1]["op"] != "import" and content_hash(chunk.content) in before
+        namespace, backend = stored.namespace, self._store.backend
+        read = partial(backend.read_events, namespace=namespace, since=None, op=None)
+        read_at, changes = self._text_changes.get(namespace, ("", {}))
+        if backend.is_far:
+            changes = _text_changes(read(chunk_id=stored.id))
+        elif not read_at or stored.metadata.modified_at >= read_at:
+            # A folder's log is read whole for one chunk, too, so once for all that were not changed since.
+            changes = _text_changes(read(chunk_id=None))
+            self._text_changes[namespace] = format_time(self._store.clock()), changes
+        former, last = changes.get(stored.id, (set(), "import"))
+        return last != "import" and content_hash(chunk.content) in former
 
     def _is_undone(self, chunk: Chunk) -> bool:
         """Return whether a chunk is in the archive because its import was undone, not because somebody deleted it."""
@@ -361,6 +369,17 @@ class Adopter:
             self._report.updated += 1
         self._report.chunks(chunk.namespace, 1, [chunk.id])
         return chunk.id
+
+
+def _text_changes(events: Iterable[dict[str, Any]]) -> dict[str, tuple[set[str], str]]:
+    """Return the hashes of the former texts of each chunk whose text was changed, and the last such operation."""
+    found: dict[str, tuple[set[str], str]] = {}
+    for event in events:
+        before = event.get("before")
+        if before is not None and before != event.get("after") and IMPORTED not in event:
+            former, _ = found.get(str(event.get("chunk_id")), (set(), ""))
+            found[str(event.get("chunk_id"))] = former | {str(before)}, str(event["op"])
+    return found
 
 
 def _replacements(chunk: Chunk) -> list[tuple[tuple[str, str, str], bool]]:
