@@ -51,15 +51,7 @@ class FolderOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SyncOptions:
-    """How the text of files is stored; the values apply to new chunks only.
-
-    Attributes:
-        conversation_id: of all files; None: each is a separate conversation.
-        tags: added to those of a file's front matter.
-        confidence, chunk_type, secrets, trust: as of ``remember``.
-        occurred_at: when it happened; None: the date in the front matter or in the name, or the time of the file.
-        again: also compare files that did not change.
-    """
+    """How the text of files is stored, documented by ``folders.sync_folder``; the values apply to new chunks only."""
 
     conversation_id: str | None = None
     tags: tuple[str, ...] = ()

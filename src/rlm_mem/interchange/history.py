@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -100,7 +101,7 @@ class HistoryAdopter:
         self._options = options
         self._renamed = renamed
         self._planned = planned
-        self._targets: dict[str, NamespaceWriter] = {}
+        self._target = cache(partial(NamespaceWriter, store))
         self._read: set[bytes] = set()
         self._pending: list[dict[str, Any]] = []
 
@@ -164,8 +165,3 @@ class HistoryAdopter:
             return
         for namespace in dict.fromkeys(event["ns"] for event in pending):
             self._target(namespace).add_events(event for event in pending if event["ns"] == namespace)
-
-    def _target(self, namespace: str) -> NamespaceWriter:
-        if namespace not in self._targets:
-            self._targets[namespace] = NamespaceWriter(self._store, namespace)
-        return self._targets[namespace]

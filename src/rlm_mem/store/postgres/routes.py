@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rlm_mem.dsn import shown_dsn
-from rlm_mem.errors import CorruptStore, ServerAway, StorageError, StoreLocked
+from rlm_mem.errors import ServerAway, StorageError, StoreLocked
 from rlm_mem.store.core.recent import Recent
 from rlm_mem.store.postgres.migrate import opened
-from rlm_mem.store.postgres.schema import LIMIT_LOCK_WAIT, namespace_key
+from rlm_mem.store.postgres.schema import LIMIT_LOCK_WAIT, check_owner, namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -123,11 +123,7 @@ class Routes:
         ns, dsn = namespace_key(namespace), self._dsn
         for hop in range(_MAX_HOPS):
             name, state, moved_to, listed = self.pool(dsn).rows(_PLACE, (ns, ns))[0]
-            if name is not None and name != namespace:
-                raise CorruptStore(
-                    f"the namespaces {namespace!r} and {name!r} have the same key",
-                    hint="rename one of the two: they cannot share a database",
-                )
+            check_owner(name or namespace, namespace)
             further = listed if hop == 0 and listed else moved_to if state == "moved" else None
             if further is None or self.pinned:
                 return dsn, name is not None
