@@ -425,8 +425,13 @@ class _Import:
         elif isinstance(record, Asset):
             self._flush()  # it may name them
             self._files.adopt(record)
-        elif isinstance(record, ImportedVersion | ImportedEvent):
-            self._take_history(record)
+        elif isinstance(record, ImportedEvent):
+            if self._history is not None:
+                self._history.event(record)
+        elif isinstance(record, ImportedVersion):
+            if self._history is not None:
+                self._flush()  # its chunk may be waiting
+                self._history.version(record)
         else:
             is_chunk = isinstance(record, ImportedChunk)
             if self._waiting and is_chunk != isinstance(self._waiting[0], ImportedChunk):
@@ -438,16 +443,6 @@ class _Import:
             )
             if len(self._waiting) >= most or self._waiting_chars >= longest:
                 self._flush()
-
-    def _take_history(self, record: ImportedVersion | ImportedEvent) -> None:
-        if self._history is None:
-            return
-        if isinstance(record, ImportedEvent):
-            self._history.event(record)
-            return
-        if self._waiting:
-            self._flush()
-        self._history.version(record)
 
     def _flush(self) -> None:
         waiting, self._waiting, self._waiting_chars = self._waiting, [], 0
