@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CACHE_SECONDS = 1.0
 _MAX_HOPS = 8
 
-#: Namespaces of which a process keeps where they are and what it knows of them (some 5 MB); others are looked up anew.
+#: Namespaces whose places and states a process caches (some 5 MB); others are looked up anew.
 MOST_NAMESPACES = 10_000
 
 _PLACE = (
@@ -47,7 +47,7 @@ _COUNTED_APART = (
 
 
 def _listed(pool: Pool) -> tuple[list[tuple[str, int]], list[str]]:
-    """Return the namespaces of one database with their counts, and the cluster servers that could not be asked."""
+    """Return the namespaces of one database with their counts, and the cluster servers that do not respond."""
     try:
         return [(str(name), int(count)) for name, count in pool.rows(_COUNTED)], []
     except StorageError as error:

@@ -334,7 +334,7 @@ def _move_late_trajectories(source: ChunkStore, target: ChunkStore) -> None:
 
 def _remove_rows(pool: Pool, ns: int, *, keep_address: bool) -> int:
     removed = 0
-    # The row of the namespace last: if this is interrupted, it still says that the others are left over.
+    # The row of the namespace last: if this is interrupted, it still shows that the others are left over.
     for table in reversed(TABLES):
         if table == "shards" or (table == "namespaces" and keep_address):
             continue
