@@ -151,13 +151,7 @@ class FolderSync:
         """Add the currently recorded files and chunks to the report."""
         report = self.report
         if self._dry_run:
-            arrived = {
-                *report.added,
-                *report.changed,
-                *report.restored,
-                *(name for _, name in report.renamed),
-            }
-            report.files = report.unchanged + len(arrived)
+            report.files = report.unchanged + len(report.arrived)
         else:
             live = [entry for path, entry in sorted(record.live().items()) if path in self._read]
             report.files = len(live)

@@ -251,7 +251,7 @@ class _Import:
 
         found, report = sync.run(present), self.report
         report.documents = found
-        touched = len({*found.added, *found.changed, *found.restored, *(new for _, new in found.renamed)})
+        touched = len(found.arrived)
         report.files += touched
         if touched:
             report.formats["notes"] = report.formats.get("notes", 0) + touched

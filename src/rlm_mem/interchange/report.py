@@ -110,6 +110,11 @@ class FolderReport(_Report):
         """Whether anything was changed, or would be."""
         return bool(self.added or self.changed or self.renamed or self.archived or self.restored)
 
+    @property
+    def arrived(self) -> set[str]:
+        """The files whose present text was not remembered under their name before."""
+        return {*self.added, *self.changed, *self.restored, *(path for _, path in self.renamed)}
+
     def add(self, other: FolderReport) -> None:
         """Add the counts and lists of a part of the work."""
         for name in ("added", "changed", "renamed", "archived", "restored", "failed", "notices"):

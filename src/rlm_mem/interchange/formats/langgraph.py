@@ -32,7 +32,6 @@ def _read(file: SourceFile) -> Iterator[Record]:
             continue
         namespace = "/".join(text_lines(str(part)) for part in parts)
         created = moment(entry.get("created_at")) or file.modified_at
-        changed = moment(entry.get("updated_at"))
         yield from derived_chunks(
             "langgraph",
             f"{namespace}/{text_lines(key)}",
@@ -40,7 +39,7 @@ def _read(file: SourceFile) -> Iterator[Record]:
             where,
             metadata={
                 "created_at": created,
-                "modified_at": changed if changed and changed > created else created,
+                "modified_at": max(created, moment(entry.get("updated_at")) or created),
                 "extra": {"namespace": namespace, "key": text_lines(key)},
             },
         )

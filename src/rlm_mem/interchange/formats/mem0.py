@@ -76,7 +76,6 @@ def _memory(
     if isinstance(metadata, dict):
         extra = {**metadata, **extra}
     created = moment(entry.get("created_at")) or file.modified_at
-    changed = moment(entry.get("updated_at"))
     yield from derived_chunks(
         "mem0",
         text_lines(str(entry.get("id") or "")) or text[:1000],
@@ -84,7 +83,7 @@ def _memory(
         where,
         metadata={
             "created_at": created,
-            "modified_at": changed if changed and changed > created else created,
+            "modified_at": max(created, moment(entry.get("updated_at")) or created),
             "expires_at": moment(entry.get("expiration_date")),
             "conversation_id": text_lines(entry.get("run_id")) or None,
             "extra": extra,
