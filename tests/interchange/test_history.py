@@ -311,6 +311,18 @@ def test_an_import_of_several_namespaces_is_one_change(
         assert len(copy.list_chunks()) == len(theirs.list_chunks()) == 1
 
 
+def test_what_was_undone_from_another_namespace_is_imported_again(
+    source: Memory, copy: Memory, place: Path | str, tmp_path: Path
+) -> None:
+    export_store(source.store, tmp_path / "all.jsonl")
+    import_source(copy.store, tmp_path / "all.jsonl")
+    with opened(place, "team/ana") as theirs:
+        theirs.undo()
+        assert copy.list_chunks() == theirs.list_chunks() == []
+        import_source(copy.store, tmp_path / "all.jsonl")
+        assert len(copy.list_chunks()) == len(theirs.list_chunks()) == 1
+
+
 def test_an_import_of_many_chunks_is_one_change(source: Memory, copy: Memory, tmp_path: Path) -> None:
     source.remember_many([f"Rack {number} is in use." for number in range(1_100)])
     export_store(source.store, tmp_path / "all.jsonl")
