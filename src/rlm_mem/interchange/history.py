@@ -66,10 +66,10 @@ def record_of(entry: dict[str, Any], where: str) -> ImportedVersion | ImportedEv
         except (InputError, RecursionError, TypeError, AttributeError) as error:
             return ImportProblem(where, f"a former version that does not validate: {error}")
         return ImportedVersion(chunk, where)
-    return _event(entry["event"], where) if entry.keys() == {"event"} else None
+    return _event_record(entry["event"], where) if entry.keys() == {"event"} else None
 
 
-def _event(event: Any, where: str) -> ImportedEvent | ImportProblem:
+def _event_record(event: Any, where: str) -> ImportedEvent | ImportProblem:
     at = moment(event.get("ts")) if isinstance(event, dict) else None
     if at is not None and isinstance(event.get("op"), str):
         with suppress(InputError, UnicodeEncodeError):
@@ -105,8 +105,14 @@ class HistoryAdopter:
         self._read: set[bytes] = set()
         self._pending: list[dict[str, Any]] = []
 
-    def version(self, former: ImportedVersion) -> None:
-        """Add a former version of a chunk that the store has in a later version."""
+    def adopt(self, record: ImportedVersion | ImportedEvent) -> None:
+        """Add a former version of a chunk that the store has in a later one, or a line of the log that it lacks."""
+        if isinstance(record, ImportedVersion):
+            self._version(record)
+        else:
+            self._event(record)
+
+    def _version(self, former: ImportedVersion) -> None:
         chunk = former.chunk
         names = self._renamed.get(chunk.namespace, {})
         rename_references(chunk, names)
@@ -141,8 +147,7 @@ class HistoryAdopter:
         kept = {one.revision for one in target.former(former.id)} | ({row.revision} if row else set())
         return former.revision < revision and former.revision not in kept
 
-    def event(self, step: ImportedEvent) -> None:
-        """Append an event to the audit log, unless it is present."""
+    def _event(self, step: ImportedEvent) -> None:
         # Not a change of this memory, so not one that an undo takes for the last.
         rename_references(step, self._renamed.get(step.event["ns"], {}))
         event = {**step.event, IMPORTED: True}
