@@ -372,6 +372,23 @@ def test_a_change_whose_line_in_the_log_was_erased_is_not_said_to_be_undone(plac
         assert memory.get(lamp).content == "The lamp is green."  # type: ignore[union-attr]
 
 
+def test_lines_of_the_log_about_other_chunks_are_still_found_by_their_ids(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        former = memory.remember(SAYS).chunk_ids[0]
+        kept = memory.remember("The lens came in June.").chunk_ids[0]
+        memory.link(kept, former, "supports", 0.5)
+
+        def operations() -> list[str]:
+            backend = memory.store.backend
+            lines = backend.read_events(namespace="default", since=None, op=None, chunk_id=kept)
+            return [line["op"] for line in lines]
+
+        before = operations()
+        erase(memory.store, person=NAME, dry_run=False)
+        assert "link" in before
+        assert operations()[: len(before)] == before
+
+
 @pytest.mark.local_only("settings in a folder")
 def test_settings_and_tokens_that_name_a_person_are_said_to_remain(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "brain") as memory:

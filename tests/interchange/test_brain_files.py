@@ -219,6 +219,13 @@ def test_the_case_of_a_proposal_is_the_one_of_its_new_ids(
     assert len(copy.continuum.review.cases()) == 1
 
 
+def test_a_review_case_without_an_id_is_stored_as_it_is(tmp_path: Path, copy: Memory) -> None:
+    place, text = "system/review/x.json", '{"kind":"replace","chunk_ids":[],"id":""}'
+    (tmp_path / "x.jsonl").write_text(json.dumps({"brain_file": place, "text": text}))
+    assert import_source(copy.store, tmp_path / "x.jsonl").problems == []
+    assert copy.store.files.read(place) == text.encode()
+
+
 def test_tiered_memories_copied_to_another_namespace_are_mirrored_once(
     place: Path | str, tmp_path: Path, memories: ExitStack
 ) -> None:

@@ -153,10 +153,18 @@ def test_a_line_that_is_neither_a_version_nor_an_event_is_a_problem(
         versions.read_text()
         + '{"version": {"id": "../x"}}\n{"version": 3}\n{"event": {"op": "create"}}\n'
         + '{"event": {"op": "create", "ts": "2026-01-01", "ns": "../.."}}\n{"other": 1}\nnot json\n'
+        + '{"event": {"op": "\\ud800", "ts": "2026-01-01", "ns": "default"}}\n'
     )
     done = import_source(copy.store, tmp_path / "vault", history=True)
-    assert done.problem_count == 6
+    assert done.problem_count == 7
     assert past(copy) == past(source)
+
+
+def test_the_time_of_an_event_is_read_in_any_form_and_stored_in_one(copy: Memory, tmp_path: Path) -> None:
+    event = {"op": "create", "ts": 1_770_000_000, "ns": "default", "chunk_id": "chunk-a"}
+    (tmp_path / "x.jsonl").write_text(json.dumps({"event": event}))
+    import_source(copy.store, tmp_path / "x.jsonl", history=True)
+    assert [line["ts"] for line in log(copy)] == ["2026-02-02T02:40:00.000000Z"]
 
 
 @pytest.mark.parametrize("action", ["redact", "refuse"])
@@ -300,6 +308,18 @@ def test_an_import_of_several_namespaces_is_one_change(
         assert len(theirs.list_chunks()) == 1
         assert copy.undo() is not None and copy.list_chunks() == theirs.list_chunks() == []
         theirs.undo(change=theirs.recorded_changes()[0].id)
+        assert len(copy.list_chunks()) == len(theirs.list_chunks()) == 1
+
+
+def test_what_was_undone_from_another_namespace_is_imported_again(
+    source: Memory, copy: Memory, place: Path | str, tmp_path: Path
+) -> None:
+    export_store(source.store, tmp_path / "all.jsonl")
+    import_source(copy.store, tmp_path / "all.jsonl")
+    with opened(place, "team/ana") as theirs:
+        theirs.undo()
+        assert copy.list_chunks() == theirs.list_chunks() == []
+        import_source(copy.store, tmp_path / "all.jsonl")
         assert len(copy.list_chunks()) == len(theirs.list_chunks()) == 1
 
 

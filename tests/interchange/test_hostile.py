@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -240,6 +241,49 @@ def test_no_reader_fails_on_any_input(
     assert report.finished
 
 
+@pytest.mark.parametrize(
+    ("name", "entry", "stored"),
+    [
+        ("claude", {"chat_messages": [{"text": "One.", "attachments": True}]}, "User: One."),
+        ("mem0", {"categories": [{"id": "1", "name": "home"}], "memories": [{"memory": "One.", "category_ids": [1]}]},
+         "One."),
+        ("langgraph", {"namespace": [], "key": "k", "value": {"\ud800": 1}}, '{"\ufffd":1}'),
+    ],
+)  # fmt: skip
+def test_values_of_another_kind_than_expected_are_no_crash(
+    store: ChunkStore, tmp_path: Path, name: str, entry: dict[str, Any], stored: str
+) -> None:
+    (tmp_path / "x.json").write_text(json.dumps(entry if name == "mem0" else [entry]))
+    assert not import_source(store, tmp_path / "x.json", format=name).problems
+    assert texts(store) == [stored]
+
+
+def test_a_file_whose_disk_fails_is_reported_and_the_others_are_read(
+    store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "folder").mkdir()
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / "folder" / name).write_text(MESSAGE)
+
+    def opened(path: str, mode: str) -> io.BufferedIOBase:
+        return Failing() if path.endswith("a.jsonl") else Path(path).open(mode)  # type: ignore[return-value]
+
+    monkeypatch.setattr(places, "open", opened, raising=False)
+    report = import_source(store, tmp_path / "folder")
+    assert reasons(report) == "a.jsonl: Input/output error"
+    assert texts(store) == ["User: The key is brass."]
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no such file")
+def test_a_file_that_cannot_be_read_at_all_is_an_error(store: ChunkStore) -> None:
+    with pytest.raises(InputError, match="/proc/self/mem cannot be read"):
+        import_source(store, "/proc/self/mem")
+
+
 @pytest.fixture
 def fuzzed(open_store: Open) -> ChunkStore:
     return open_store("fuzzed")
@@ -340,8 +384,9 @@ def test_a_chat_export_is_read_in_bounded_memory_and_the_bar_moves(store: ChunkS
     assert moves[-1] == (file.stat().st_size,) * 2
 
 
-def test_damage_inside_compressed_data_is_no_crash(store: ChunkStore, tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damage_inside_compressed_data_is_no_crash(store: ChunkStore, tmp_path: Path, method: int) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", method) as packed:
         packed.writestr("a.jsonl", (MESSAGE + "\n") * 3000)
     data = bytearray((tmp_path / "x.zip").read_bytes())
     data[60:70] = b"\xff" * 10

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.interchange import import_source, sync_folder
+from rlm_mem.interchange import ImportReport, import_source, sync_folder
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 from .conftest import Open
@@ -138,6 +138,27 @@ def test_imported_memories_are_trusted_as_the_settings_say_and_stay_in_quarantin
     write(file, [mem0(memory="Prefers no meetings.")])
     import_source(store, file)
     assert list(store.iter_chunks()) == []
+
+
+def test_memories_that_were_edited_here_only_are_kept_and_the_log_is_read_once_for_all(
+    store: ChunkStore, tmp_path: Path, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def imported(word: str) -> ImportReport:
+        memories = [{"id": f"id-{number}", "memory": f"Gate {number} is {word}."} for number in range(5)]
+        (tmp_path / "m.json").write_text(json.dumps({"results": memories}))
+        return import_source(store, tmp_path / "m.json", format="mem0", again=True)
+
+    assert imported("red").created == 5
+    assert imported("blue").updated == 5
+    for chunk_id in store.list_chunks()[:3]:
+        store.update_chunk(chunk_id, "The gate is gone.")
+    reads: list[object] = []
+    read = store.backend.read_events
+    monkeypatch.setattr(store.backend, "read_events", lambda **more: reads.append(more) or read(**more))
+    again = imported("blue")
+    assert (again.kept, again.known, again.updated) == (3, 2, 0)
+    assert len(reads) == (1 if backend == "local" else 3)
+    assert imported("green").updated == 5
 
 
 def test_people_that_would_be_mixed_and_pages_that_are_missing_are_said(

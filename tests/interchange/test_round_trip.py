@@ -196,6 +196,7 @@ def test_a_store_exported_and_imported_is_the_same_field_by_field(
     fill(one)
     out = export_store(one, tmp_path / target)
     assert out.archived == 4
+    assert target != "all.jsonl" or out.bytes == (tmp_path / target).stat().st_size
     assert out.namespaces.keys() == {"default", "agent/two"}
     report = import_source(two, tmp_path / target)
     assert report.problems == []
@@ -207,6 +208,24 @@ def test_a_store_exported_and_imported_is_the_same_field_by_field(
     ] * 5
     archived = two.list_chunks(archived=True)
     assert two.restore_chunk(archived[0]) is not None
+
+
+@pytest.mark.parametrize("target", ["vault", "all.zip"])
+def test_files_of_one_chunk_each_are_stored_together_and_those_with_a_problem_read_again(
+    open_store: Open, tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = open_store("one"), open_store("two")
+    for number in range(30):
+        one.create_chunk(f"Memory {number}." if number != 7 else "password=Tr0ub4dor&3-aaaa", secrets="keep")
+    export_store(one, tmp_path / target)
+    begun: list[object] = []
+    transaction = two.backend.transaction
+    monkeypatch.setattr(two.backend, "transaction", lambda name: begun.append(name) or transaction(name))
+    report = import_source(two, tmp_path / target, secrets="refuse")
+    assert (report.created, report.problem_count) == (29, 1)
+    assert len(begun) < 40  # each chunk joins the transaction of all
+    again = import_source(two, tmp_path / target, secrets="refuse")
+    assert (again.unchanged_files, again.created, again.problem_count) == (29, 0, 1)
 
 
 def test_wiki_links_of_a_vault_lead_to_exactly_one_file(store: ChunkStore, tmp_path: Path) -> None:

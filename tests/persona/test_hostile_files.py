@@ -79,6 +79,15 @@ def test_blocks_within_blocks_are_bounded(count: int, message: str) -> None:
         render_gauge(parse_gauge(text, "NESTED"), {"x": list(range(20))})
 
 
+def test_a_line_that_repeats_its_figures_is_bounded_and_drawn_in_linear_time() -> None:
+    gauge = parse_gauge("```gauge\n" + "{{x}} " * 4_000 + "\n```\n", "LONG")
+    began = time.monotonic()
+    with pytest.raises(InvalidConfig, match="longer than a box may be"):
+        render_gauge(gauge, {"x": ["figure " * 20] * 5})
+    assert len(render_gauge(gauge, {"x": "figure " * 15}).splitlines()) > 5_000
+    assert time.monotonic() - began < 5
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60))
 def test_any_message_is_ordinary_text_or_a_command(text: str) -> None:

@@ -152,6 +152,10 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     (folder / "LEAK.md").symlink_to(outside)
     with pytest.raises(InvalidConfig, match="a link out of"):
         load_personality("LEAK", tmp_path / "brain")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "personalities").symlink_to(folder)
+    with pytest.raises(InvalidConfig, match="a link out of"):
+        load_personality("OK", tmp_path / "other")
 
 
 def test_an_unknown_mode_is_not_found() -> None:

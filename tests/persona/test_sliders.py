@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
 from brain.scripts import load_slider
 from rlm_mem.errors import InvalidConfig, NotFoundError
-from rlm_mem.persona import Library, parse_slider
+from rlm_mem.persona import Library, parse_commands, parse_slider
 
 DOCUMENTED = """\
 # [PATIENCE] Slider
@@ -147,6 +148,23 @@ def test_a_slider_dropped_into_the_brain_is_there(tmp_path: Path) -> None:
     assert library.slider("Patience").high == 10
     assert library.defaults()["patience"] == 5
     assert list(library.sliders())[-1] == "patience"
+
+
+@pytest.mark.parametrize(
+    "said", ["Follow-up", "follow up", "FOLLOW_UP", "Straße", "STRASSE", "Größe", "größe"]
+)
+def test_a_slider_is_known_in_every_spelling_of_its_name(tmp_path: Path, said: str) -> None:
+    for folder in ("sliders", "personalities"):
+        (tmp_path / folder).mkdir()
+    for name in ("follow-up", "straße", normalize("NFD", "Größe")):
+        (tmp_path / "sliders" / f"{name}.md").write_text(DOCUMENTED, encoding="utf-8")
+    (tmp_path / "personalities" / "MINE.md").write_text(f"## Configuration\n- {said}: 7\n", encoding="utf-8")
+    library = Library(tmp_path)
+    name = library.slider(said).name
+    assert library.personality("MINE").values == {name: 7}
+    for form in ("NFC", "NFD"):
+        (command,) = parse_commands(f"Set {normalize(form, said)} to 3", library)
+        assert command.slider == name
 
 
 def test_a_slider_of_the_brain_counts_before_the_package(tmp_path: Path) -> None:

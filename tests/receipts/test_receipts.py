@@ -22,8 +22,9 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InputError
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall.trajectory import trajectory_file
-from rlm_mem.receipts import Bundle, Receipt, verify
+from rlm_mem.receipts import Bundle, Receipt, Verification, verify
 from rlm_mem.receipts.format import chained
+from rlm_mem.receipts.making import chunk_hash
 from rlm_mem.receipts.tape import hashed
 
 NOTES = (
@@ -382,6 +383,31 @@ def test_a_bundle_that_was_altered_is_found(answered: Answered) -> None:
         found = verify(receipt, bundle=b"".join(_line(line) for line in other))
         assert found.verdict == "altered", kind
     assert verify(receipt, bundle=answered.receipts[1].bundle).verdict == "altered"
+
+
+def test_a_receipt_and_its_bundle_that_were_made_up_together_are_altered_where_they_cannot_be(
+    answered: Answered,
+) -> None:
+    receipt = answered.receipts[0]
+    assert receipt.bundle is not None
+
+    def verified(lines: list[dict[str, Any]], bundle: Bundle) -> Verification:
+        data = rechained(lines)
+        bundle = replace(bundle, receipt=Receipt.from_bytes(data).head)
+        return verify(data, bundle=bundle.to_bytes())
+
+    lines = [json.loads(line) for line in receipt.to_bytes().splitlines()]
+    documents = {one: document | {"content": 5} for one, document in receipt.bundle.chunks.items()}
+    hashes = {one: chunk_hash(document) for one, document in documents.items()}
+    for line in lines:
+        if line["kind"] == "chunk":
+            line["body"]["hash"] = hashes[line["body"]["id"]]
+    assert verified(lines, replace(receipt.bundle, chunks=documents)).verdict == "altered"
+    lines = [json.loads(line) for line in receipt.to_bytes().splitlines()]
+    lines[2]["body"]["functions"] = ["no name"]
+    assert verified(lines, receipt.bundle).verdict == "altered"
+    lines[1]["body"]["asked_at"] = "today"
+    assert verify(rechained(lines)).verdict == "altered"
 
 
 @pytest.mark.parametrize("number", [-1, 10**12])

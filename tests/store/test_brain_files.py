@@ -145,6 +145,8 @@ def test_a_file_takes_another_name_and_the_place_of_what_had_it(files: BrainFile
     assert not files.exists("archive/pending/1.json")
     with pytest.raises(StorageError):
         files.rename("archive/pending/1.json", "archive/transitions/2.json")
+    files.rename("archive/transitions/1.json", "archive/transitions/1.json")
+    assert files.read("archive/transitions/1.json") == b"new"
 
 
 def test_a_folder_lists_its_files_and_everything_is_listed_but_what_is_derived(files: BrainFiles) -> None:

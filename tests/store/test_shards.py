@@ -24,6 +24,7 @@ psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not insta
 
 from rlm_mem.store.postgres import shards as module  # noqa: E402
 from rlm_mem.store.postgres.pool import Pool  # noqa: E402
+from rlm_mem.store.postgres.routes import Routes  # noqa: E402
 from rlm_mem.store.postgres.shards import assign, move_namespace, purge_moved, shards  # noqa: E402
 from tests.waiting import takes, until  # noqa: E402
 
@@ -221,6 +222,37 @@ def test_a_move_back_that_was_killed_while_it_removed_old_rows_can_be_repeated(
 
 def _plug_pulled(*_: object, **__: object) -> None:
     raise StorageError("somebody pulled the plug")
+
+
+def test_an_absent_database_does_not_hold_up_those_that_are_open(
+    places: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    routes = Routes(places[0], Config(), read_only=False)
+    home = routes.home()
+    asked, found = threading.Event(), threading.Event()
+
+    def absent(*_: object, **__: object) -> Pool:
+        asked.set()
+        assert found.wait(10)
+        raise StorageError("there is no server")
+
+    def wait() -> None:
+        with pytest.raises(StorageError):
+            routes.pool(places[1])
+
+    monkeypatch.setattr("rlm_mem.store.postgres.routes.opened", absent)
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    assert asked.wait(10)
+    other = threading.Thread(target=lambda: found.set() if routes.pool(places[0]) is home else None)
+    other.start()
+    other.join(1)
+    held_up = not found.is_set()
+    found.set()
+    waiting.join()
+    other.join()
+    routes.close()
+    assert not held_up
 
 
 def test_a_namespace_can_be_given_a_place_before_it_exists(places: tuple[str, str]) -> None:

@@ -59,6 +59,13 @@ def test_text_that_utf8_cannot_hold_does_not_break_a_line(capsys: pytest.Capture
     assert "half a pair" in str(lines(capsys)[0]["message"])
 
 
+def test_a_line_that_cannot_be_written_does_not_end_the_work(capsys: pytest.CaptureFixture[str]) -> None:
+    start_logging("info", "text")
+    handler = logging.getLogger().handlers[-1]
+    handler.handle(logging.makeLogRecord({"msg": "%d chunks", "args": ("many",)}))
+    assert "Logging error" in capsys.readouterr().err
+
+
 def test_lines_below_the_level_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     start_logging("warning", "text")
     logging.getLogger("rlm_mem").info("unheard")

@@ -50,6 +50,10 @@ def undo_found(store: ChunkStore, tiers: Changes, found: LoggedChange) -> Undone
         if step is None:
             undone_by = undo_change(store, found)
             _forget_import(store, found)
+            for name in set(found.namespaces) - {store.namespace}:
+                other = store.confined_to(name, actor=store.actor)
+                for part in (one for one in logged_changes(other) if one.id == found.id):
+                    _forget_import(other, part)
             return _undone_change(found, undone_by)
         with store.batch():  # a decision that changed no tiered memory, but chunks
             undo_id = undo_change(store, found)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from rlm_mem.chunk import ORDERED_LINK_TYPES, SUPERSEDES, Chunk, content_hash, format_time
@@ -52,6 +53,8 @@ class Adopter:
         # As these, of stored chunks that chunks of the source, which do not name them, may take the place of.
         self._left: dict[tuple[str, str, str], str] = {}
         self._undone: dict[str, set[str]] = {}
+        self._text_changes: dict[str, tuple[str, dict[str, tuple[set[str], str]]]] = {}
+        """By namespace, when its log was read, and what ``_text_changes`` returned."""
 
     @property
     def renamed_count(self) -> int:
@@ -95,7 +98,7 @@ class Adopter:
                 self._note_replacements(made, memory.where)
 
     def _join_links(self, memory: ImportedChunk, twin_id: str) -> None:
-        """Add what only the chunk of the source says of others to the stored one that it was recognised as."""
+        """Add the links that only the chunk of the source has to the stored one that it was recognised as."""
         chunk, namespace, find = memory.chunk, self._namespace(memory), self._store.backend.find
         chunk.namespace, chunk.id = namespace, twin_id
         found = self._stored(chunk)
@@ -203,9 +206,7 @@ class Adopter:
             self._report.renamed(memory.original_id, chunk.id)
         chunk = memory.chunk = self._screened(chunk)
         found = self._stored(chunk)
-        foreign = found is None and self._store.backend.held_elsewhere(chunk.namespace, chunk.id)
-        is_moved_mirror = chunk.namespace != key[0] and chunk.id == _id_of_mirror(chunk, key[0])
-        if foreign or is_moved_mirror or (found is not None and self._is_another_chunk(found[0], memory)):
+        if self._is_id_taken(memory, key[0], found):
             original, chunk.id = chunk.id, id_if_taken(chunk)
             if chunk.id != original:
                 chunk.metadata.provenance = {**chunk.metadata.provenance, "original_id": original}
@@ -213,10 +214,7 @@ class Adopter:
                 self.renamed.setdefault(key[0], {})[original] = chunk.id
                 found = self._stored(chunk)
             if found is not None and self._is_another_chunk(found[0], memory):
-                self._kept.add(key)
-                reason = f"{chunk.id} mirrors another tiered memory, and was kept so"
-                self._report.conflict(memory.where, reason)
-                return chunk.id
+                return self._keep(memory, key, f"{chunk.id} mirrors another tiered memory, and was kept so")
         if found is None and not (memory.derived or self._options.duplicates):
             twin = self._twins.of(key, chunk)
             if twin is not None:
@@ -226,9 +224,21 @@ class Adopter:
         if memory.derived:
             self._set_default_trust(chunk, None if found is None else found[0])
         self._limit_trust(chunk, None if found is None else found[0])
-        if found is None:
-            return self._write(memory, new=True)
-        stored, stored_archived = found
+        return self._write(memory, new=True) if found is None else self._update(memory, key, *found)
+
+    def _is_id_taken(self, memory: ImportedChunk, source: str, found: tuple[Chunk, bool] | None) -> bool:
+        """Return whether another chunk has the id, or a memory would mirror another place than that of its file."""
+        chunk = memory.chunk
+        if found is None and self._store.backend.held_elsewhere(chunk.namespace, chunk.id):
+            return True
+        is_moved_mirror = chunk.namespace != source and chunk.id == _id_of_mirror(chunk, source)
+        return is_moved_mirror or (found is not None and self._is_another_chunk(found[0], memory))
+
+    def _update(
+        self, memory: ImportedChunk, key: tuple[str, str], stored: Chunk, stored_archived: bool
+    ) -> str:
+        """Write a chunk over the stored one that it continues, unless that is as new; return its id."""
+        chunk = memory.chunk
         named = dict(_replacements(chunk))
         self._left |= {one: memory.where for one, _ in _replacements(stored) if one not in named}
         same = _state(stored) == _state(chunk)
@@ -249,26 +259,23 @@ class Adopter:
             return chunk.id
         if memory.derived and not self._options.replace:
             if self._is_edited(stored, chunk):
-                self._kept.add(key)
-                self._report.conflict(
-                    memory.where, f"{chunk.id} was changed in the store only, and was kept so"
-                )
-                return chunk.id
+                return self._keep(memory, key, f"{chunk.id} was changed in the store only, and was kept so")
             return self._write(memory, over=stored)
         if self._options.replace or (chunk.revision > stored.revision and not same):
             return self._write(memory)
         if chunk.revision == stored.revision and stored_archived == memory.archived:
             return self._write(memory, over=stored)
-        self._kept.add(key)
         if same:
             state = "archived" if stored_archived else "active"
-            self._report.conflict(memory.where, f"{chunk.id} is {state} in the store, and was kept so")
-        else:
-            self._report.conflict(
-                memory.where,
-                f"{chunk.id}: the store has revision {stored.revision}, the source {chunk.revision}; kept the store's",
-            )
-        return chunk.id
+            return self._keep(memory, key, f"{chunk.id} is {state} in the store, and was kept so")
+        revisions = f"the store has revision {stored.revision}, the source {chunk.revision}"
+        return self._keep(memory, key, f"{chunk.id}: {revisions}; kept the store's")
+
+    def _keep(self, memory: ImportedChunk, key: tuple[str, str], reason: str) -> str:
+        """Report that a chunk is left as the store has it; return its id."""
+        self._kept.add(key)
+        self._report.conflict(memory.where, reason)
+        return memory.chunk.id
 
     def _recognise(self, memory: ImportedChunk, key: tuple[str, str], twin: Twin) -> str:
         """Leave a memory that the store has under another id as it is there, unless only the source was edited."""
@@ -298,12 +305,17 @@ class Adopter:
         """Return whether a stored chunk had the text of the source, and was then changed, but not by an import."""
         if stored.revision == 1:
             return False  # never changed; reading the log takes long
-        changes = self._store.backend.read_events(
-            namespace=stored.namespace, since=None, op=None, chunk_id=stored.id
-        )
-        texts = [one for one in changes if IMPORTED not in one and one.get("before") != one.get("after")]
-        before = {one.get("after") for one in texts[:-1]}
-        return bool(texts) and texts[-1]["op"] != "import" and content_hash(chunk.content) in before
+        namespace, backend = stored.namespace, self._store.backend
+        read = partial(backend.read_events, namespace=namespace, since=None, op=None)
+        read_at, changes = self._text_changes.get(namespace, ("", {}))
+        if backend.is_far:
+            changes = _text_changes(read(chunk_id=stored.id))
+        elif not read_at or stored.metadata.modified_at >= read_at:
+            # A folder's log is read whole for one chunk, too, so once for all that were not changed since.
+            changes = _text_changes(read(chunk_id=None))
+            self._text_changes[namespace] = format_time(self._store.clock()), changes
+        former, last = changes.get(stored.id, (set(), "import"))
+        return last != "import" and content_hash(chunk.content) in former
 
     def _is_undone(self, chunk: Chunk) -> bool:
         """Return whether a chunk is in the archive because its import was undone, not because somebody deleted it."""
@@ -361,6 +373,17 @@ class Adopter:
             self._report.updated += 1
         self._report.chunks(chunk.namespace, 1, [chunk.id])
         return chunk.id
+
+
+def _text_changes(events: Iterable[dict[str, Any]]) -> dict[str, tuple[set[str], str]]:
+    """Return the hashes of the former texts of each chunk whose text was changed, and the last such operation."""
+    found: dict[str, tuple[set[str], str]] = {}
+    for event in events:
+        before = event.get("before")
+        if before is not None and before != event.get("after") and IMPORTED not in event:
+            former, _ = found.get(str(event.get("chunk_id")), (set(), ""))
+            found[str(event.get("chunk_id"))] = former | {str(before)}, str(event["op"])
+    return found
 
 
 def _replacements(chunk: Chunk) -> list[tuple[tuple[str, str, str], bool]]:

@@ -10,6 +10,7 @@ import base64
 import binascii
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -164,7 +165,7 @@ class FileAdopter:
         self._report = report
         self._options = options
         self._renamed = renamed
-        self._targets: dict[str, NamespaceWriter] = {}
+        self._writer = cache(partial(NamespaceWriter, store))
 
     def adopt(self, asset: Asset) -> None:
         """Write one file, or skip it."""
@@ -195,10 +196,9 @@ class FileAdopter:
         self._put(self._target(namespace).stored, _name_by_content(name, asset), asset)
 
     def _target(self, namespace: str) -> NamespaceWriter:
-        wanted = check_namespace(namespace) if self._options.keep_namespaces else self._store.namespace
-        if wanted not in self._targets:
-            self._targets[wanted] = NamespaceWriter(self._store, wanted)
-        return self._targets[wanted]
+        return self._writer(
+            check_namespace(namespace) if self._options.keep_namespaces else self._store.namespace
+        )
 
     def _put(self, stored: BrainFiles, name: str, asset: Asset) -> None:
         present = stored.read(name)
@@ -254,6 +254,7 @@ def _name_by_content(name: str, asset: Asset) -> str:
         kind not in ("replace", "contradict")
         or not isinstance(chunk_ids, list)
         or not isinstance(former_id, str)
+        or not former_id
     ):
         return name
     case_id = case_id_of(kind, " ".join(map(str, chunk_ids)))

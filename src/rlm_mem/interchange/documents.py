@@ -51,15 +51,7 @@ class FolderOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SyncOptions:
-    """How the text of files is stored; the values apply to new chunks only.
-
-    Attributes:
-        conversation_id: of all files; None: each is a separate conversation.
-        tags: added to those of a file's front matter.
-        confidence, chunk_type, secrets, trust: as of ``remember``.
-        occurred_at: when it happened; None: the date in the front matter or in the name, or the time of the file.
-        again: also compare files that did not change.
-    """
+    """How the text of files is stored, documented by ``folders.sync_folder``; the values apply to new chunks only."""
 
     conversation_id: str | None = None
     tags: tuple[str, ...] = ()
@@ -230,11 +222,8 @@ class DocumentReader:
     def _data(self, entry: Entry) -> bytes:
         if entry.size > self._max_size:
             raise NotText(f"larger than {self._max_size:,} bytes")
-        try:
-            with self._folder.open(entry) as handle:
-                data = handle.read(self._max_size + 1)
-        except OSError as error:
-            raise Unreadable(error.strerror or "cannot be read") from None
+        with self._folder.open(entry) as handle:
+            data = handle.read(self._max_size + 1)
         if len(data) > self._max_size:
             raise NotText(f"larger than {self._max_size:,} bytes")
         return data

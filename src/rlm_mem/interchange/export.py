@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import DEFAULT_NAMESPACE, SCHEMA_VERSION, Chunk
@@ -213,11 +213,7 @@ def _open_target(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Wri
             raise InputError(f"{target} is a file, but Markdown is exported to a folder: name a folder")
         with _made(target):
             _prepare_folder(target, overwrite)
-            yield (
-                lambda chunk, archived: _write_chunk(target, chunk, archived),
-                lambda place, data: _write_file(target / place_in_export(place), data),
-                lambda name, lines: _write_lines(target / FOLDER / f"{name}.jsonl", lines),
-            )
+            yield _writers(lambda name: _new_file(target / name))
         return
     if target.is_dir() or (target.exists() and not overwrite):
         raise InputError(f"{target} exists already", hint="use --overwrite to replace it")
@@ -230,7 +226,7 @@ def _open_file(kind: str, target: Path) -> Iterator[tuple[Write, WriteFile, Writ
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         if kind == "jsonl":
-            with unfinished.open("w", encoding="utf-8", newline="") as handle:
+            with unfinished.open("wb") as handle:
                 yield (
                     lambda chunk, archived: handle.write(_line(_shape(chunk, archived))),
                     lambda place, data: handle.write(_line(file_to_line(place, data))),
@@ -240,14 +236,36 @@ def _open_file(kind: str, target: Path) -> Iterator[tuple[Write, WriteFile, Writ
             with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as packed:
                 packed.writestr("README.md", _ABOUT)
                 packed.writestr(EXPORT_MARKER, _marker())
-                yield (
-                    lambda chunk, archived: _pack(packed, _name(chunk, archived), _markdown(chunk, archived)),
-                    lambda place, data: _pack(packed, place_in_export(place), data),
-                    lambda name, lines: _pack_lines(packed, f"{FOLDER}{name}.jsonl", lines),
-                )
+                yield _writers(lambda name: packed.open(name, "w", force_zip64=name.startswith(FOLDER)))
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _writers(create: Callable[[str], IO[bytes]]) -> tuple[Write, WriteFile, WriteLines]:
+    """Return the functions that write to a folder or an archive, given the one that creates a file in it."""
+
+    def write_file(name: str, data: bytes) -> int:
+        with create(name) as handle:
+            return handle.write(data)
+
+    def write_lines(name: str, lines: Iterator[dict[str, Any]]) -> int:
+        with create(f"{FOLDER}{name}.jsonl") as handle:
+            return sum(1 for line in lines if handle.write(_line(line)))
+
+    def write(chunk: Chunk, archived: bool) -> int:
+        name, data = _name(chunk, archived), chunk_to_markdown(chunk, archived=archived).encode("utf-8")
+        try:
+            return write_file(name, data)
+        except FileExistsError:  # the file system ignores letter case: chunk-A and chunk-a are the same name
+            return write_file(f"{name.removesuffix('.md')}~{secrets.token_hex(4)}.md", data)
+
+    return write, lambda place, data: write_file(place_in_export(place), data), write_lines
+
+
+def _new_file(path: Path) -> IO[bytes]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("xb")
 
 
 @contextmanager
@@ -291,45 +309,10 @@ def _name(chunk: Chunk, archived: bool) -> str:
     return f"{inside}{folder}/{chunk.id}.md"
 
 
-def _markdown(chunk: Chunk, archived: bool) -> bytes:
-    return chunk_to_markdown(chunk, archived=archived).encode("utf-8")
-
-
-def _write_chunk(target: Path, chunk: Chunk, archived: bool) -> int:
-    path = target / _name(chunk, archived)
-    data = _markdown(chunk, archived)
-    try:
-        return _write_file(path, data)
-    except FileExistsError:  # the file system ignores letter case: chunk-A and chunk-a are the same name
-        return _write_file(path.with_name(f"{path.stem}~{secrets.token_hex(4)}.md"), data)
-
-
-def _write_file(path: Path, data: bytes) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as handle:
-        return handle.write(data)
-
-
-def _write_lines(path: Path, lines: Iterator[dict[str, Any]]) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("x", encoding="utf-8", newline="") as handle:
-        return sum(1 for line in lines if handle.write(_line(line)))
-
-
-def _pack_lines(packed: zipfile.ZipFile, name: str, lines: Iterator[dict[str, Any]]) -> int:
-    with packed.open(name, "w", force_zip64=True) as handle:
-        return sum(1 for line in lines if handle.write(_line(line).encode("utf-8")))
-
-
-def _pack(packed: zipfile.ZipFile, name: str, data: bytes) -> int:
-    packed.writestr(name, data)
-    return len(data)
-
-
 def _shape(chunk: Chunk, archived: bool) -> dict[str, Any]:
     shape: dict[str, Any] = chunk.to_dict()
     return {"archived": archived, "chunk": shape} if archived or "archived" in shape else shape
 
 
-def _line(shape: dict[str, Any]) -> str:
-    return json.dumps(shape, ensure_ascii=False, separators=(",", ":")) + "\n"
+def _line(shape: dict[str, Any]) -> bytes:
+    return json.dumps(shape, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

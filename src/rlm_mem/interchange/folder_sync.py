@@ -45,8 +45,6 @@ _PIECES_PER_COMMIT = 600
 _ROUNDS = 20
 _FEW_PIECES = 4
 _LISTED = 10_000
-
-
 _POSITION_FIELDS = frozenset({"path", "title", "span", "overlap", "headings", "part", "parts"})
 
 
@@ -153,13 +151,7 @@ class FolderSync:
         """Add the currently recorded files and chunks to the report."""
         report = self.report
         if self._dry_run:
-            arrived = {
-                *report.added,
-                *report.changed,
-                *report.restored,
-                *(name for _, name in report.renamed),
-            }
-            report.files = report.unchanged + len(arrived)
+            report.files = report.unchanged + len(report.arrived)
         else:
             live = [entry for path, entry in sorted(record.live().items()) if path in self._read]
             report.files = len(live)
@@ -632,24 +624,16 @@ class FolderSync:
     ) -> None:
         about = chunk.metadata
         others = {name: value for name, value in about.provenance.items() if name not in _POSITION_FIELDS}
-        origin = {**others, **text.origin(number)}
-        wanted: dict[str, Any] = {"provenance": origin, "conversation_id": text.fields["conversation_id"]}
-        wanted |= text.extra
+        origin, conversation = {**others, **text.origin(number)}, text.fields["conversation_id"]
+        extra = dict(text.extra)
         if former is not None and former.title and not text.title:
-            wanted["title"] = None
+            extra["title"] = None
         dropped = set(former.tags if former else ()).difference(text.tags)
         tags = list(dict.fromkeys([*(tag for tag in chunk.tags if tag not in dropped), *text.tags]))
-        same = about.provenance == origin and about.conversation_id == wanted["conversation_id"]
-        extra = {
-            name: value for name, value in wanted.items() if name not in ("provenance", "conversation_id")
-        }
-        if (
-            same
-            and tags == chunk.tags
-            and all(about.extra.get(name) == value for name, value in extra.items())
+        if (about.provenance, about.conversation_id, chunk.tags) != (origin, conversation, tags) or any(
+            about.extra.get(name) != value for name, value in extra.items()
         ):
-            return
-        self._update(chunk, wanted, tags)
+            self._update(chunk, {"provenance": origin, "conversation_id": conversation, **extra}, tags)
 
     def _store_replacement(
         self,

@@ -16,7 +16,7 @@ from rlm_mem.chunk.types import check_trust
 from rlm_mem.errors import InputError, NotFoundError, StorageError, StoreLocked
 from rlm_mem.interchange.documents import FolderOptions, SyncOptions
 from rlm_mem.interchange.folder_sync import FolderSync
-from rlm_mem.interchange.places import Entry, FolderPlace
+from rlm_mem.interchange.places import Entry, FolderPlace, path_errors
 from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.interchange.report import FolderReport
@@ -33,12 +33,8 @@ def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
         NotFoundError: there is no such folder. InputError: it is not a folder, or cannot be read.
     """
     path = check_path(path, "path")
-    try:
+    with path_errors(path, f"there is no folder {path}"):
         mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotFoundError(f"there is no folder {path}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not stat.S_ISDIR(mode):
         raise InputError(f"{path} is not a folder", hint="remember a single file with remember, or import it")
     return FolderPlace(path, apart=_places_of(store), whole=True)

@@ -6,7 +6,11 @@ An imported audit log is as trustworthy as its source: an import without ``histo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from rlm_mem.chunk import Chunk, check_namespace
 from rlm_mem.chunk.types import lower
@@ -62,23 +66,17 @@ def record_of(entry: dict[str, Any], where: str) -> ImportedVersion | ImportedEv
         except (InputError, RecursionError, TypeError, AttributeError) as error:
             return ImportProblem(where, f"a former version that does not validate: {error}")
         return ImportedVersion(chunk, where)
-    if entry.keys() == {"event"}:
-        event = entry["event"]
-        try:
-            valid = (
-                isinstance(event, dict)
-                and isinstance(event.get("op"), str)
-                and moment(event.get("ts")) is not None
-                and bool(check_namespace(event.get("ns")))
-            )
-        except InputError:
-            valid = False
-        return (
-            ImportedEvent(event, where)
-            if valid
-            else ImportProblem(where, "an event without time, operation or namespace")
-        )
-    return None
+    return _event_record(entry["event"], where) if entry.keys() == {"event"} else None
+
+
+def _event_record(event: Any, where: str) -> ImportedEvent | ImportProblem:
+    at = moment(event.get("ts")) if isinstance(event, dict) else None
+    if at is not None and isinstance(event.get("op"), str):
+        with suppress(InputError, UnicodeEncodeError):
+            check_namespace(event.get("ns"))
+            msgspec.json.encode(event)  # lone surrogates cannot be stored
+            return ImportedEvent({**event, "ts": at}, where)
+    return ImportProblem(where, "an event without time, operation or namespace")
 
 
 class HistoryAdopter:
@@ -103,12 +101,18 @@ class HistoryAdopter:
         self._options = options
         self._renamed = renamed
         self._planned = planned
-        self._targets: dict[str, NamespaceWriter] = {}
+        self._target = cache(partial(NamespaceWriter, store))
         self._read: set[bytes] = set()
         self._pending: list[dict[str, Any]] = []
 
-    def version(self, former: ImportedVersion) -> None:
-        """Add a former version of a chunk that the store has in a later version."""
+    def adopt(self, record: ImportedVersion | ImportedEvent) -> None:
+        """Add a former version of a chunk that the store has in a later one, or a line of the log that it lacks."""
+        if isinstance(record, ImportedVersion):
+            self._version(record)
+        else:
+            self._event(record)
+
+    def _version(self, former: ImportedVersion) -> None:
         chunk = former.chunk
         names = self._renamed.get(chunk.namespace, {})
         rename_references(chunk, names)
@@ -143,8 +147,7 @@ class HistoryAdopter:
         kept = {one.revision for one in target.former(former.id)} | ({row.revision} if row else set())
         return former.revision < revision and former.revision not in kept
 
-    def event(self, step: ImportedEvent) -> None:
-        """Append an event to the audit log, unless it is present."""
+    def _event(self, step: ImportedEvent) -> None:
         # Not a change of this memory, so not one that an undo takes for the last.
         rename_references(step, self._renamed.get(step.event["ns"], {}))
         event = {**step.event, IMPORTED: True}
@@ -167,8 +170,3 @@ class HistoryAdopter:
             return
         for namespace in dict.fromkeys(event["ns"] for event in pending):
             self._target(namespace).add_events(event for event in pending if event["ns"] == namespace)
-
-    def _target(self, namespace: str) -> NamespaceWriter:
-        if namespace not in self._targets:
-            self._targets[namespace] = NamespaceWriter(self._store, namespace)
-        return self._targets[namespace]

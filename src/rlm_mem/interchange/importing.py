@@ -191,8 +191,10 @@ class _Import:
                 store, place, sync_options, dry_run=options.dry_run, ledger=self._ledger
             )
         self._detector = Detector(self.report.problem)
-        self._waiting: list[ImportedChunk | Dialogue | Note] = []
+        self._waiting: list[tuple[ImportedChunk | Dialogue | Note, _Reading]] = []
         self._waiting_chars = 0
+        self._read: list[_Reading] = []
+        """Files that were read completely, but are not recorded yet."""
         self._with_chunks: list[tuple[Entry, Format]] = []
         self._change_id = new_change_id()
         self._layout: str | None = None
@@ -226,8 +228,8 @@ class _Import:
                     continue
             except Unreadable as error:
                 self.report.problem(self._place.name(entry), str(error))
-            self._flush()
             self._count_bytes(before + entry.size - self._done)
+        self._flush()
         self._follow_renamed(names)
         self._adopter.agree(self._changing)
         self._join_namespaces()
@@ -251,7 +253,7 @@ class _Import:
 
         found, report = sync.run(present), self.report
         report.documents = found
-        touched = len({*found.added, *found.changed, *found.restored, *(new for _, new in found.renamed)})
+        touched = len(found.arrived)
         report.files += touched
         if touched:
             report.formats["notes"] = report.formats.get("notes", 0) + touched
@@ -288,22 +290,24 @@ class _Import:
             return True
         self.report.files += 1
         self.report.formats[found.name] = self.report.formats.get(found.name, 0) + 1
-        source = self._source(entry, names, self._count_bytes, self.report.problem)
-        problems, renamed = self.report.problem_count, self._adopter.renamed_count
+        reading = _Reading(unit, entry.mark)
+
+        def problem(where: str, reason: str) -> None:
+            reading.failed = True
+            self.report.problem(where, reason)
+
+        source = self._source(entry, names, self._count_bytes, problem)
         records = 0
         for record in found.read(source):
             records += 1
             if isinstance(record, ImportedChunk) and self._with_chunks[-1:] != [(entry, found)]:
                 self._with_chunks.append((entry, found))
-            self._take_record(record)
-        self._flush()
+            self._take_record(record, reading)
         # An export has an empty file of former versions where no chunk has one.
         may_be_empty = not entry.size and entry.name.startswith(FOLDER)
-        if not records and not may_be_empty and self.report.problem_count == problems:
-            self.report.problem(source.where, "nothing to remember in it" if entry.size else "empty")
-        # A file with problems, or with a chunk whose new id others need, is read and reported again next time.
-        if (self.report.problem_count, self._adopter.renamed_count) == (problems, renamed):
-            self._ledger.note(unit, entry.mark)
+        if not records and not may_be_empty and not reading.failed:
+            problem(source.where, "nothing to remember in it" if entry.size else "empty")
+        self._read.append(reading)
         return False
 
     def _format_of(self, entry: Entry, detector: Detector) -> tuple[Format | None, FileHead | None]:
@@ -417,21 +421,26 @@ class _Import:
 
     # --- records ---------------------------------------------------------------------------------------
 
-    def _take_record(self, record: Record) -> None:
+    def _take_record(self, record: Record, reading: _Reading) -> None:
         if isinstance(record, ImportProblem):
+            reading.failed = True
             self.report.problem(record.where, record.reason)
         elif isinstance(record, ImportNotice):
             self.report.notices.append(record)
         elif isinstance(record, Asset):
             self._flush()  # it may name them
-            self._files.adopt(record)
+            with self._watching(reading):
+                self._files.adopt(record)
         elif isinstance(record, ImportedVersion | ImportedEvent):
-            self._take_history(record)
+            if self._history is not None:
+                self._flush()  # its chunk may be waiting, or get another id
+                with self._watching(reading):
+                    self._history.adopt(record)
         else:
             is_chunk = isinstance(record, ImportedChunk)
-            if self._waiting and is_chunk != isinstance(self._waiting[0], ImportedChunk):
+            if self._waiting and is_chunk != isinstance(self._waiting[0][0], ImportedChunk):
                 self._flush()
-            self._waiting.append(record)
+            self._waiting.append((record, reading))
             self._waiting_chars += _size(record)
             most, longest = (
                 (_RECORDS_PER_COMMIT, _CHARS_PER_COMMIT) if is_chunk else (_TEXTS_AT_ONCE, _CHARS_AT_ONCE)
@@ -439,27 +448,34 @@ class _Import:
             if len(self._waiting) >= most or self._waiting_chars >= longest:
                 self._flush()
 
-    def _take_history(self, record: ImportedVersion | ImportedEvent) -> None:
-        if self._history is None:
-            return
-        if isinstance(record, ImportedEvent):
-            self._history.event(record)
-            return
-        if self._waiting:
-            self._flush()
-        self._history.version(record)
+    @contextmanager
+    def _watching(self, reading: _Reading) -> Iterator[None]:
+        """Mark a file if it has a problem, or a chunk whose new id others need: it is read and reported again."""
+        before = self.report.problem_count, self._adopter.renamed_count
+        yield
+        reading.failed |= before != (self.report.problem_count, self._adopter.renamed_count)
 
     def _flush(self) -> None:
+        """Store the waiting records, and record the files that were read completely."""
         waiting, self._waiting, self._waiting_chars = self._waiting, [], 0
-        if not waiting:
-            return
-        if isinstance(waiting[0], ImportedChunk):
+        if waiting and isinstance(waiting[0][0], ImportedChunk):
             with nullcontext() if self._options.dry_run else self._changing():
-                for record in waiting:
-                    if isinstance(record, ImportedChunk):
-                        self._adopter.adopt(record)
-        else:
-            self._remember([_text(record) for record in waiting if not isinstance(record, ImportedChunk)])
+                for record, reading in waiting:
+                    with self._watching(reading):
+                        if isinstance(record, ImportedChunk):
+                            self._adopter.adopt(record)
+        elif waiting:
+            self._remember(
+                [
+                    _text(record, reading)
+                    for record, reading in waiting
+                    if not isinstance(record, ImportedChunk)
+                ]
+            )
+        for reading in self._read:
+            if not reading.failed:
+                self._ledger.note(reading.unit, reading.mark)
+        self._read.clear()
         self._ledger.flush()
 
     def _remember(self, texts: Sequence[_Text]) -> None:
@@ -491,6 +507,7 @@ class _Import:
             return
 
         def refused(number: int, error: RlmMemError) -> None:
+            texts[number].reading.failed = True
             self.report.problem(texts[number].record.where, error.message)
 
         remember_many(
@@ -557,10 +574,20 @@ class _Import:
 
 
 @dataclass
+class _Reading:
+    """The reading of a file, with its unit and mark in the ledger."""
+
+    unit: str
+    mark: str
+    failed: bool = False
+
+
+@dataclass
 class _Text:
     """A note or a dialogue as text to remember; ``mark`` changes with it."""
 
     record: Dialogue | Note
+    reading: _Reading
     text: str
     unit: str
     when: Callable[[int], str | None]
@@ -580,10 +607,10 @@ class _Text:
         }  # fmt: skip
 
 
-def _text(record: Dialogue | Note) -> _Text:
+def _text(record: Dialogue | Note, reading: _Reading) -> _Text:
     if isinstance(record, Note):
         unit = f"note:{record.conversation_id}" + (f"#{record.key}" if record.key else "")
-        return _Text(record, record.text, unit, lambda _position: record.at)
+        return _Text(record, reading, record.text, unit, lambda _position: record.at)
     starts: list[int] = []
     lines: list[str] = []
     position = 0
@@ -594,6 +621,7 @@ def _text(record: Dialogue | Note) -> _Text:
     times = [message.at for message in record.messages]
     return _Text(
         record,
+        reading,
         "".join(lines),
         f"dialogue:{record.key}",
         lambda position: times[max(0, bisect_right(starts, position) - 1)],

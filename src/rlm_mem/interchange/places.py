@@ -13,15 +13,23 @@ import time
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from rlm_mem.arguments import check_path
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.records import ImportProblem
+
+try:
+    from lzma import LZMAError
+except ImportError:  # a Python without this library unpacks no such archives
+    LZMAError = zlib.error  # type: ignore[misc,assignment]
+
+_T = TypeVar("_T")
 
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages", "__MACOSX"}
 _BUILD_FOLDERS = {"build", "dist", "target"}
@@ -40,6 +48,10 @@ _RATIO_FROM = 50_000_000
 _SETTLED_SECONDS = 2.5
 """Age of a change in seconds from which it is settled. File times have a resolution of up to two seconds: after a
 younger change, the next one may get the same mark."""
+
+
+_DAMAGE = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError, ValueError)
+"""What ``zipfile`` raises for a damaged archive, or for one of a kind that it does not read."""
 
 
 class Unreadable(Exception):
@@ -88,20 +100,27 @@ class Place(ABC):
         return entry.name
 
 
+@contextmanager
+def path_errors(path: Path, missing: str) -> Iterator[None]:
+    """Raise errors of the file system as NotFoundError, with the message ``missing``, or as InputError."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFoundError(missing) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
 def open_place(path: Path | str) -> Place:
     """Open the source at ``path``; raises NotFoundError, or InputError if it is not a file, folder or valid archive."""
     path = check_path(path, "path")
-    try:
+    with path_errors(path, f"there is nothing to import at {path}"):
         mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotFoundError(f"there is nothing to import at {path}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if stat.S_ISDIR(mode):
         return FolderPlace(path)
     if not stat.S_ISREG(mode):
         raise InputError(f"{path} is neither a file nor a folder")
-    with path.open("rb") as handle:
+    with path_errors(path, f"there is nothing to import at {path}"), path.open("rb") as handle:
         magic = handle.read(4)
     if magic in (b"PK\x03\x04", b"PK\x05\x06"):
         return _Archive(path)
@@ -113,7 +132,7 @@ class _File(Place):
         yield _entry(self.path.stat(), self.path.name)
 
     def open(self, entry: Entry) -> BinaryIO:  # noqa: ARG002 - there is one file
-        return _open_file(self.path)
+        return _opened(open, self.path, "rb")
 
     def name(self, entry: Entry) -> str:  # noqa: ARG002 - there is one file
         return str(self.path) if self.label is None else self.label
@@ -171,7 +190,7 @@ class FolderPlace(Place):
                     return ImportProblem(name, refusal)
                 status = os.stat(path)
         except OSError as error:
-            return ImportProblem(name, _reason(error))
+            return ImportProblem(name, error.strerror or "cannot be read")
         return (
             _entry(status, name)
             if stat.S_ISREG(status.st_mode)
@@ -217,7 +236,9 @@ class FolderPlace(Place):
 
     def open(self, entry: Entry) -> BinaryIO:
         """Open a file for reading; raises Unreadable."""
-        return _open_file(f"{self.path}/{entry.name}")
+        return _opened(
+            open, f"{self.path}/{entry.name}", "rb"
+        )  # a path object takes longer than opening the file
 
 
 class _Archive(Place):
@@ -225,13 +246,12 @@ class _Archive(Place):
         super().__init__(path)
         try:
             self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, UnicodeDecodeError) as error:
+        except _DAMAGE as error:
             raise InputError(f"{path} is not a valid zip archive: {error}") from None
         self._infos: dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]] = {}
         self._unpacked = self._nested = 0
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
-        self._unpacked = self._nested = 0
         yield from self._listed(self._zip, str(self.path))
 
     def _listed(self, archive: zipfile.ZipFile, where: str) -> Iterator[Entry | ImportProblem]:
@@ -283,48 +303,52 @@ class _Archive(Place):
             return
         try:
             inner = zipfile.ZipFile(io.BytesIO(self._zip.read(info)))
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
+        except _DAMAGE as error:
             yield ImportProblem(name, f"not a valid zip archive: {error}")
             return
         yield from self._listed(inner, name)
 
     def open(self, entry: Entry) -> BinaryIO:
         archive, info = self._infos[entry.name]
-        try:
-            return _ArchiveFile(archive.open(info))  # type: ignore[return-value]  # reads like one
-        except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError) as error:
-            raise Unreadable(f"damaged archive: {error}") from None
+        return _opened(archive.open, info)
 
     def close(self) -> None:
         self._zip.close()
 
 
-class _ArchiveFile:
-    """A file of an archive that raises Unreadable for damage. zipfile never yields more than the announced size."""
+class _OpenFile:
+    """An open file whose errors are raised as Unreadable. zipfile never yields more than the announced size."""
 
-    def __init__(self, inner: object) -> None:
-        self._inner: BinaryIO = inner  # type: ignore[assignment]  # zipfile's reader
+    def __init__(self, inner: BinaryIO) -> None:
+        self._inner = inner
 
     def read(self, size: int = -1) -> bytes:
-        return self._guard(self._inner.read, size)
+        return _guarded(self._inner.read, size)
 
     def readline(self, size: int = -1) -> bytes:
-        return self._guard(self._inner.readline, size)
-
-    def _guard(self, call: object, size: int) -> bytes:
-        try:
-            return call(size)  # type: ignore[operator,no-any-return]
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
-            raise Unreadable(f"damaged archive: {error}") from None
+        return _guarded(self._inner.readline, size)
 
     def close(self) -> None:
         self._inner.close()
 
-    def __enter__(self) -> _ArchiveFile:
+    def __enter__(self) -> _OpenFile:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _opened(call: Callable[..., Any], *arguments: Any) -> BinaryIO:
+    return _OpenFile(_guarded(call, *arguments))  # type: ignore[return-value]  # reads like one
+
+
+def _guarded(call: Callable[..., _T], *arguments: Any) -> _T:
+    """Call a function that opens or reads a file; raises Unreadable."""
+    try:
+        return call(*arguments)
+    except _DAMAGE as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise Unreadable(reason or f"damaged archive: {error}") from None
 
 
 def _is_built(folder: Path) -> bool:
@@ -340,18 +364,6 @@ def _entry(status: os.stat_result, name: str) -> Entry:
     mark = f"{status.st_mtime_ns:x}-{status.st_size}-{status.st_ctime_ns:x}-{status.st_ino:x}"
     settled = max(status.st_mtime, status.st_ctime) < time.time() - _SETTLED_SECONDS
     return Entry(name, status.st_size, mark, status.st_mtime, settled)
-
-
-def _open_file(path: Path | str) -> BinaryIO:
-    try:
-        return open(path, "rb")  # noqa: PTH123 - a path object takes longer than opening the file
-    except OSError as error:
-        raise Unreadable(_reason(error)) from None
-
-
-def _reason(error: OSError) -> str:
-    """Return the reason why a file cannot be read, in words."""
-    return error.strerror or "cannot be read"
 
 
 def _zip_time(info: zipfile.ZipInfo) -> float:

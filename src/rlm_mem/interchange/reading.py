@@ -94,6 +94,11 @@ def whole_text(value: Any) -> str:
     return clean(value).strip() if isinstance(value, str) else ""
 
 
+def objects_in(value: Any) -> list[dict[str, Any]]:
+    """Return the objects in a list; none for any other value."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 def plain_tags(value: Any) -> list[str]:
     """Return tags from a list, or from words in brackets or separated by commas; invalid tags are left out."""
     if isinstance(value, str):

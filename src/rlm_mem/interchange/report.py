@@ -22,19 +22,7 @@ _LISTED = 10_000
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """Options of an import.
-
-    Attributes:
-        dry_run: write nothing, only count the planned changes.
-        keep_namespaces: False writes everything to the namespace of the store.
-        replace: imported chunks and files replace the stored ones, even those of a higher revision.
-        again: also read items that were imported before and have not changed since.
-        history: import former versions of chunks and the audit log.
-        duplicates: also store chunks that the store has under another id.
-        secrets: how to handle secrets; None: as configured.
-        trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are
-            trusted as configured for imports.
-    """
+    """Options of an import, documented by ``importing.import_source``."""
 
     dry_run: bool = False
     keep_namespaces: bool = True
@@ -121,6 +109,11 @@ class FolderReport(_Report):
     def touched(self) -> bool:
         """Whether anything was changed, or would be."""
         return bool(self.added or self.changed or self.renamed or self.archived or self.restored)
+
+    @property
+    def arrived(self) -> set[str]:
+        """The files whose present text was not remembered under their name before."""
+        return {*self.added, *self.changed, *self.restored, *(path for _, path in self.renamed)}
 
     def add(self, other: FolderReport) -> None:
         """Add the counts and lists of a part of the work."""

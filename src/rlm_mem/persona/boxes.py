@@ -64,7 +64,7 @@ def cut(text: str, width: int) -> str:
         return text
     if width < 1:
         return ""
-    return _beginning(text, width - 1).rstrip() + "…"
+    return text[: _end(text, 0, width - 1)].rstrip() + "…"
 
 
 def left(text: str, width: int) -> str:
@@ -86,28 +86,32 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
     """
     indent = min(indent, width - 4) if width > 8 else 0
     lines: list[str] = []
-    rest = text
-    while len(fitting := _beginning(rest, width)) < len(rest):
+    start = lead = 0
+    stop = len(text.rstrip())
+    while (end := _end(text, start, width - lead)) < len(text):
         # Break at the last space after the indent, unless the next character is itself a space.
-        start = len(rest) - len(rest.lstrip(" "))
-        at = len(fitting) if rest[len(fitting) : len(fitting) + 1] == " " else fitting.rfind(" ", start + 1)
-        if at <= max(start, indent):
-            at = max(len(fitting), 1)
-        lines.append(rest[:at].rstrip())
-        rest = " " * indent + rest[at:].lstrip(" ")
-        if not rest.strip():
+        fitting = text[start:end]
+        first = end - len(fitting.lstrip(" "))
+        at = end if text[end] == " " else text.rfind(" ", first + 1, end)
+        if at <= max(first, start + indent - lead):
+            at = max(end, start + 1)
+        lines.append((" " * lead + text[start:at]).rstrip())
+        while at < stop and text[at] == " ":
+            at += 1
+        if at >= stop:
             return lines
-    return [*lines, rest]
+        start, lead = at, indent
+    return [*lines, " " * lead + text[start:]]
 
 
-def _beginning(text: str, width: int) -> str:
-    """The longest prefix of whole characters that fits; combining marks stay with their letter."""
+def _end(text: str, start: int, width: int) -> int:
+    """The end of the whole characters from ``start`` on that fit; combining marks stay with their letter."""
     used = 0
-    for at, char in enumerate(text):
-        used += width_of(char)
+    for at in range(start, len(text)):
+        used += width_of(text[at])
         if used > width:
-            return text[:at]
-    return text
+            return at
+    return len(text)
 
 
 MIN_WIDTH = 24

@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 
 from rlm_mem.arguments import check_kind
+from rlm_mem.chunk import normalise_unicode
 from rlm_mem.errors import InvalidConfig, NotFoundError
+from rlm_mem.persona.documents import comparable_name
 from rlm_mem.persona.library import BASE, Library
 
 LONGEST = 300
@@ -64,7 +66,7 @@ def parse_commands(text: str, library: Library) -> list[Command]:
     """
     if len(check_kind(text, str, "text")) > LONGEST:
         return []
-    bare = _without_politeness(text)
+    bare = _without_politeness(normalise_unicode("NFC", text))
     whole = _command(bare, library)
     if whole is not None:
         return [whole]
@@ -97,7 +99,7 @@ def _command_from(kind: str, parts: dict[str, str], library: Library) -> Command
         return _mode(name, library)
     if kind == "reset" and name in _ALL:
         return Command("reset")
-    slider = library.sliders().get(re.sub(r"[\s-]+", "_", name))
+    slider = library.sliders().get(comparable_name(name).lower())
     if slider is None:
         return None
     if kind == "reset":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from rlm_mem.chunk import normalise_unicode
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 
@@ -135,6 +136,11 @@ def _after_front_matter(lines: list[str]) -> int:
 def flat(text: str) -> str:
     """Strip a text and collapse runs of white space to one space."""
     return " ".join(text.split())
+
+
+def comparable_name(text: str) -> str:
+    """Return a name of a personality, slider or gauge as it is compared: NFC, in upper case, with underscores."""
+    return re.sub(r"[\s-]+", "_", normalise_unicode("NFC", text.strip())).upper()
 
 
 def whole_number(text: str, where: str) -> int:

@@ -24,6 +24,8 @@ _MAX_DEPTH = 16
 """Maximum nesting of blocks."""
 _MAX_NODES = 20_000
 """Maximum number of lines and blocks that are filled, since nested lists multiply them."""
+_MAX_CHARS = 500_000
+"""Maximum number of characters of all figures, since a line may repeat them."""
 
 
 @dataclass(frozen=True)
@@ -157,13 +159,14 @@ class _Filling:
         where: the file, for messages.
         inner: cells between the frame's sides.
         ink: the characters of a bar, full and empty.
-        left: number of lines and blocks that may still be filled.
+        left: number of lines and blocks that may still be filled; ``room``: of characters.
     """
 
     where: str
     inner: int
     ink: str
     left: int = _MAX_NODES
+    room: int = _MAX_CHARS
 
     def nodes(self, nodes: Sequence[_Line | _Block], scopes: list[Mapping[str, Any]]) -> list[Part]:
         result: list[Part] = []
@@ -226,7 +229,11 @@ class _Filling:
         found = self._figure(path, number, scopes)
         for filter_text in filters:
             found = self._filter(found, *filter_text.split())
-        return found if isinstance(found, _Shaped) else _format_value(found)
+        text = found if isinstance(found, _Shaped) else _format_value(found)
+        self.room -= len(text)
+        if self.room < 0:
+            raise InvalidConfig(f"{self.where} line {number}: the figures are longer than a box may be")
+        return text
 
     def _figure(self, path: str, number: int, scopes: list[Mapping[str, Any]]) -> Any:
         first, *rest = path.split(".")

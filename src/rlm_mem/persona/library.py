@@ -11,12 +11,12 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from rlm_mem.chunk import DEFAULT_NAMESPACE
+from rlm_mem.chunk import DEFAULT_NAMESPACE, normalise_unicode
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InvalidConfig, NotFoundError
 from rlm_mem.extensions import GAUGES, Extension, extension, extensions
-from rlm_mem.persona.documents import document_text
+from rlm_mem.persona.documents import comparable_name, document_text
 from rlm_mem.persona.gauges import Gauge, parse_gauge
 from rlm_mem.persona.personalities import Personality, parse_personality
 from rlm_mem.persona.sliders import Slider, parse_slider
@@ -141,7 +141,7 @@ class Library:
 
     def gauges(self) -> list[str]:
         """Names of all gauges, including those of other packages, LIVEHUD first."""
-        names = {*self._files("gauges"), *(_upper(one.name) for one in extensions(GAUGES))}
+        names = {*self._files("gauges"), *(comparable_name(one.name) for one in extensions(GAUGES))}
         return sorted(names, key=lambda name: (name != "LIVEHUD", name))
 
     # --- reading one ----------------------------------------------------------------------------------
@@ -228,13 +228,13 @@ class Library:
 
     def _files(self, kind: str) -> dict[str, _Source]:
         """Files by name; those of the brain override those of the package."""
-        found = {_upper(path.stem): _Source(str(path), str(path)) for path in _package(kind)}
+        found = {comparable_name(path.stem): _Source(str(path), str(path)) for path in _package(kind)}
         if self.brain is not None:
             for name in _markdown(self.brain, kind):
-                stem = PurePosixPath(name).stem
+                stem = normalise_unicode("NFC", PurePosixPath(name).stem)
                 if not _NAME.fullmatch(stem) or stem.upper() == "README":
                     continue  # not a valid name, or a description of the folder
-                found[_upper(stem)] = _Source(name, self.brain.where(name), self.brain)
+                found[comparable_name(stem)] = _Source(name, self.brain.where(name), self.brain)
         return found
 
     def copy_defaults(self) -> list[str]:
@@ -370,25 +370,23 @@ def _markdown(brain: BrainFiles, kind: str) -> list[str]:
 
 def _check_link(path: Path | None) -> None:
     """Refuse links out of the folder: brains are cloned and shared, and prompts must not include other files."""
-    if path is not None and path.is_symlink() and not path.resolve().is_relative_to(path.parent.resolve()):
+    if path is None or not (path.is_symlink() or path.parent.is_symlink()):
+        return
+    if not path.resolve().is_relative_to(path.parent.parent.resolve() / path.parent.name):
         raise InvalidConfig(
             f"{path} is a link out of {path.parent}", hint="replace the link by the file itself"
         )
 
 
-def _upper(name: str) -> str:
-    return re.sub(r"[\s-]+", "_", name.strip()).upper()
-
-
 def _checked_name(name: str, what: str) -> str:
     """A name in upper case with underscores, validated so that it cannot be a path."""
-    bare = name.strip().removesuffix(".md") if isinstance(name, str) else ""
+    bare = normalise_unicode("NFC", name.strip().removesuffix(".md")) if isinstance(name, str) else ""
     if not _NAME.fullmatch(bare):
         raise InvalidConfig(
             f"{name!r:.80} is not a valid name of a {what}",
             hint="use letters, digits, spaces, - and _, at most 64 of them",
         )
-    return _upper(bare)
+    return comparable_name(bare)
 
 
 def _within(words: list[str], phrase: str) -> bool:
@@ -403,5 +401,5 @@ def _not_found(what: str, name: str, known: Iterable[str]) -> NotFoundError:
 
 def _hint(name: str, known: Iterable[str]) -> str:
     names = {one.upper(): one for one in known}
-    close = difflib.get_close_matches(_upper(name), names, n=1)
+    close = difflib.get_close_matches(comparable_name(name), names, n=1)
     return f"did you mean {names[close[0]]}?" if close else f"use one of {', '.join(names.values())}"

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.persona.documents import Document, Section, flat, parse_document, whole_number
+from rlm_mem.persona.documents import (
+    Document,
+    Section,
+    comparable_name,
+    flat,
+    parse_document,
+    whole_number,
+)
 
 _SPAN = re.compile(r"(\d{1,9}+) ?+%?+ ?+(?:-|–|—|to) ?(\d{1,9}) ?%?$")
 _PLACEHOLDER = re.compile(r"[.…\s]*$|\[.*\]$")
@@ -106,7 +113,7 @@ def _listed(section: Section, where: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _slider(name: str) -> str:
-    return name.strip().strip("*`").strip().lower().replace(" ", "_")
+    return comparable_name(name.strip().strip("*`")).lower()
 
 
 def _adjustment(text: str, where: str) -> int:

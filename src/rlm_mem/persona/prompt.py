@@ -45,7 +45,7 @@ class PromptContext:
         if context is None or isinstance(context, PromptContext):
             return context or cls()
         check_mapping(context, "context")
-        known = {item.name for item in fields(cls)}
+        known = [item.name for item in fields(cls)]
         for name, value in context.items():
             if name not in known:
                 raise InvalidConfig(

@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from rlm_mem.arguments import check_flag
-from rlm_mem.errors import InputError
+from rlm_mem.chunk import parse_time
+from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.sandbox.values import well_formed
 from rlm_mem.store.core.files import write_atomic
 
@@ -333,6 +334,10 @@ class Receipt:
             found = tuple(body for of, body in bodies if of == kind)
             fields[name] = found if several else found[0]
         receipt = cls(**fields, signature=signature)
+        try:
+            parse_time(receipt.question.asked_at)
+        except InvalidChunk as error:
+            raise Altered(f"the question has no time: {error}") from None
         if receipt.origin.format != FORMAT:
             raise InputError(
                 f"the receipt has format {receipt.origin.format}; this version reads format {FORMAT}",

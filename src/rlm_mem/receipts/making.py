@@ -121,23 +121,21 @@ def make_receipt(
         answer=parts.answer,
         cost=parts.cost,
     )
-    head = receipt.head
     if bundle:
-        wrong = [number for number, step in enumerate(steps, 1) if not step.reproduced]
-        if wrong or any(one.hash is None for one in chunks):
-            raise InputError(
-                f"the memory no longer returns what it returned to run {trajectory.id}, so there can be no bundle",
-                hint="ask again, and write the receipt and its bundle together with the answer",
-            )
-        calls = {
-            number: made
-            for number, then in enumerate(trajectory.steps)
-            if (made := now.get(id(then), (None, []))[1])
-        }
-        receipt = replace(receipt, bundle=Bundle(head, documents, calls))
-    if key is not None:
-        receipt = replace(receipt, signature=sign(head, key, password=password))
-    return receipt
+        calls = [now.get(id(then), (None, []))[1] for then in trajectory.steps]
+        receipt = replace(receipt, bundle=_bundle(receipt, documents, calls))
+    return receipt if key is None else replace(receipt, signature=sign(receipt.head, key, password=password))
+
+
+def _bundle(
+    receipt: Receipt, documents: dict[str, dict[str, Any]], calls: list[list[dict[str, Any]]]
+) -> Bundle:
+    if not all(step.reproduced for step in receipt.steps) or any(one.hash is None for one in receipt.chunks):
+        raise InputError(
+            f"the memory no longer returns what it returned to run {receipt.origin.run}, so there can be no bundle",
+            hint="ask again, and write the receipt and its bundle together with the answer",
+        )
+    return Bundle(receipt.head, documents, {number: made for number, made in enumerate(calls) if made})
 
 
 def _version() -> str:

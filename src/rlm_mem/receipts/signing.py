@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 MAX_KEY_BYTES = 100_000
 _TYPE = b"ssh-ed25519"
-_BLOB_BYTES = 4 + len(_TYPE) + 4 + 32
 
 
 def sign(head: str, key: str | Path, *, password: str | None = None) -> ReceiptSignature:
@@ -66,7 +66,7 @@ def public_key(given: str | Path) -> bytes:
         given: a line ``ssh-ed25519 AAAA… comment``, or a file with such a line or with a public key as PEM.
 
     Raises:
-        InputError: it is not a public key.
+        InputError: it is not a public key. InvalidConfig: the extra ``sign`` is not installed.
     """
     text = str(given)
     if not text.startswith("ssh-"):
@@ -80,18 +80,17 @@ def public_key(given: str | Path) -> bytes:
             ) from None
     if "PRIVATE KEY" in text:
         raise InputError(f"{given} is a private key", hint="verify with the public one, which ends in .pub")
-    if text.startswith("-----BEGIN PUBLIC KEY-----"):
-        return _from_pem(text, given)
-    words = text.split()
-    try:
-        blob = base64.b64decode(words[1], validate=True) if words[0] == _TYPE.decode() else b""
-    except (IndexError, ValueError):
-        blob = b""
-    if blob != _field(_TYPE) + _field(blob[-32:]) or len(blob) != _BLOB_BYTES:
+    crypto, text = _crypto(), text.strip()
+    is_pem = text.startswith("-----BEGIN")
+    load = crypto.serialization.load_pem_public_key if is_pem else crypto.serialization.load_ssh_public_key
+    found = None
+    with suppress(ValueError, crypto.UnsupportedAlgorithm):
+        found = load(text.encode())
+    if not isinstance(found, crypto.ed25519.Ed25519PublicKey):
         raise InputError(
             f"{str(given)[:80]!r} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 creates one"
         )
-    return blob[-32:]
+    return bytes(found.public_bytes_raw())
 
 
 def fingerprint(key: bytes) -> str:
@@ -133,17 +132,6 @@ def _private(path: Path, password: str | None) -> Ed25519PrivateKey:
     if not isinstance(found, crypto.ed25519.Ed25519PrivateKey):
         raise InputError(f"the key {path} is not an Ed25519 key", hint="ssh-keygen -t ed25519 creates one")
     return found  # type: ignore[no-any-return]
-
-
-def _from_pem(text: str, source: object) -> bytes:
-    crypto = _crypto()
-    try:
-        found = crypto.serialization.load_pem_public_key(text.encode())
-    except (ValueError, crypto.UnsupportedAlgorithm):
-        found = None
-    if not isinstance(found, crypto.ed25519.Ed25519PublicKey):
-        raise InputError(f"{source} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 creates one")
-    return bytes(found.public_bytes_raw())
 
 
 def _crypto() -> Any:

@@ -138,22 +138,25 @@ def verify(
     if notes is not None and any(check.status == "altered" for check in checks):
         # The calls recorded in an altered receipt are not reliable.
         return _verdict(checks, found, signer)
-    if notes is not None:
-        replayed = _Replayed(found, _BundleStore(notes), notes, {}, unchanged=True)
-    elif store is not None:
-        unchanged = (
+    if notes is None and store is None:
+        reason = "there is neither a memory nor a bundle to replay them on"
+        return _verdict([*checks, PartCheck("steps", "not checked", reason)], found, signer)
+    unchanged = (
+        store is None
+        or notes is not None
+        or (
             found.state.change == store.backend.version(store.namespace)
             and found.origin.namespace == store.namespace
             and all(check.status == "holds" for check in chunks)
         )
-        replayed = _Replayed(found, store, None, functions or {}, unchanged=unchanged)
-    else:
-        checks.append(
-            PartCheck("steps", "not checked", "there is neither a memory nor a bundle to replay them on")
-        )
-        return _verdict(checks, found, signer)
-    checks += replayed.checks
-    checks.append(replayed.answer(record.status == "holds"))
+    )
+    try:
+        replayed = _Replayed(found, store, notes, functions or {}, unchanged=unchanged)
+        checks += [*replayed.checks, replayed.answer(record.status == "holds")]
+    except InputError as error:
+        if notes is None:
+            raise  # of functions that the caller gave
+        checks.append(PartCheck("bundle", "altered", str(error)))  # a chunk or a function that none can be
     return _verdict(checks, found, signer)
 
 
@@ -381,7 +384,7 @@ class _Replayed:
     """Replays a receipt's programs, and checks each step and the answer.
 
     Args:
-        notes: the bundle; None: replay on the memory.
+        store: the memory, on which the programs run if ``notes``, the bundle, is None.
         unchanged: whether nothing was written since the receipt, so that any difference is an alteration.
 
     Attributes:
@@ -392,7 +395,7 @@ class _Replayed:
         self, receipt: Receipt, store: Any, notes: Bundle | None, functions: Any, *, unchanged: bool
     ) -> None:
         self._receipt = receipt
-        self._store = store
+        self._store = store = store if notes is None else _BundleStore(notes)
         self._unchanged = unchanged
         trajectory = _trajectory(receipt)
         settings = receipt.settings

@@ -57,7 +57,7 @@ class _ToStderr(logging.Handler):
         """Write one line."""
         try:
             print(self.format(record), file=sys.stderr, flush=True)
-        except (OSError, ValueError):  # stderr is closed, which must not abort the work
+        except Exception:  # noqa: BLE001 - as in logging: a closed stderr or a bad record must not abort the work
             self.handleError(record)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rlm_mem.interchange.format import Claim, FileHead, Format
@@ -14,6 +15,7 @@ from rlm_mem.interchange.reading import (
     entry_objects,
     line_objects,
     moment,
+    objects_in,
     plain_tags,
     text_lines,
 )
@@ -108,12 +110,9 @@ class Parts:
             self._extra, self._tags = dict(extra or {}), list(tags)
         # A very long message is split, so that a part stays within the limit of one remember.
         while len(message.text) > _CHARS:
-            head, rest = message.text[:_CHARS], message.text[_CHARS:]
-            self._messages.append(ChatMessage(message.author, head, message.at))
+            self._messages.append(replace(message, text=message.text[:_CHARS]))
             yield from self.end()
-            self._conversation, self._where = conversation, where
-            self._extra, self._tags = dict(extra or {}), list(tags)
-            message = ChatMessage(message.author, rest, message.at)
+            message = replace(message, text=message.text[_CHARS:])
         self._messages.append(message)
         self._chars += len(message.text)
 
@@ -170,8 +169,8 @@ def _one_message(parts: Parts, where: str, entry: dict[str, Any]) -> Iterator[Re
 
 
 def _plain_messages(entries: list[Any]) -> Iterator[ChatMessage]:
-    for entry in entries:
-        message = _plain_message(entry) if isinstance(entry, dict) else None
+    for entry in objects_in(entries):
+        message = _plain_message(entry)
         if message is not None:
             yield message
 
@@ -210,14 +209,12 @@ def content_text(content: Any) -> str:
 
 
 def _claude_messages(entries: list[Any]) -> Iterator[ChatMessage]:
-    for entry in entries:
-        if not isinstance(entry, dict):
-            continue
+    for entry in objects_in(entries):
         text = content_text(entry.get("content")) or content_text(entry.get("text"))
         attached = [
             clean(item["extracted_content"])
-            for item in entry.get("attachments") or []
-            if isinstance(item, dict) and isinstance(item.get("extracted_content"), str)
+            for item in objects_in(entry.get("attachments"))
+            if isinstance(item.get("extracted_content"), str)
         ]
         text = "\n".join([text, *attached]).strip()
         if text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -57,28 +58,18 @@ def read_chunk_file(file: SourceFile) -> Iterator[Record]:
     except ValueError as error:
         yield ImportProblem(file.where, f"not JSON: {error}")
         return
-    folders = PurePosixPath(file.entry.name).parts[:-1]
-    archived = bool(folders) and folders[-1] == "archive"
-    mapped = _DayLayout(file).mapped
-    yield lenient_chunk(raw, file.where, file.modified_at, archived=archived, rename=mapped)
+    archived, rename = PurePosixPath(file.entry.name).parent.name == "archive", partial(_id_of_day, file)
+    yield lenient_chunk(raw, file.where, file.modified_at, archived=archived, rename=rename)
 
 
-class _DayLayout:
-    """Maps ids of the day layout, which numbers chunks per day: ``chunk-001`` names a different chunk on each day."""
-
-    def __init__(self, file: SourceFile) -> None:
-        path = PurePosixPath(file.entry.name)
-        self._day = path.parent.name if _DAY.match(path.parent.name) else ""
-        self._above = path.parent.parent
-        self._names = file.names
-
-    def mapped(self, chunk_id: str) -> str:
-        """Return the id of a chunk in the store."""
-        if not self._day or _DATED.match(chunk_id):
-            return chunk_id
-        is_of_same_day = str(self._above / self._day / f"{chunk_id}.json") in self._names
-        # A link to a chunk that is missing on the same day refers to an unknown day.
-        return f"chunk-{self._day}-{chunk_id.removeprefix('chunk-')}" if is_of_same_day else chunk_id
+def _id_of_day(file: SourceFile, chunk_id: str) -> str:
+    """Return the id in the store for one of the day layout, where ``chunk-001`` is a different chunk on each day."""
+    folder = PurePosixPath(file.entry.name).parent
+    if not _DAY.match(folder.name) or _DATED.match(chunk_id):
+        return chunk_id
+    is_of_same_day = str(folder / f"{chunk_id}.json") in file.names
+    # A link to a chunk that is missing on the same day refers to an unknown day.
+    return f"chunk-{folder.name}-{chunk_id.removeprefix('chunk-')}" if is_of_same_day else chunk_id
 
 
 def lenient_chunk(

@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from rlm_mem.interchange.format import Claim, FileHead, Format
-from rlm_mem.interchange.reading import SourceFile, json_records, moment, plain_tags, text_lines, whole_text
+from rlm_mem.interchange.reading import (
+    SourceFile,
+    json_records,
+    moment,
+    objects_in,
+    plain_tags,
+    text_lines,
+    whole_text,
+)
 from rlm_mem.interchange.records import ImportProblem, Note, Record, derived_chunks
 
 _INSIDE = ("items", "results")
@@ -34,7 +42,8 @@ def _document(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[R
     """Yield the retained text, verbatim, and the facts that were extracted from it."""
     document = text_lines(entry.get("id")) or file.conversation
     tags = plain_tags(entry.get("tags"))
-    text = whole_text(entry.get("original_text")) or "\n\n".join(_chunk_texts(entry.get("chunks")))
+    pieces = (whole_text(chunk.get("chunk_text")) for chunk in objects_in(entry.get("chunks")))
+    text = whole_text(entry.get("original_text")) or "\n\n".join(filter(None, pieces))
     if text:
         yield Note(
             key="document",
@@ -53,13 +62,6 @@ def _document(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[R
             yield ImportProblem(place, f"an object was expected, not {type(fact).__name__}")
     if not text and not facts:
         yield ImportProblem(where, "a document without text and facts")
-
-
-def _chunk_texts(chunks: Any) -> Iterator[str]:
-    for chunk in chunks if isinstance(chunks, list) else []:
-        text = whole_text(chunk.get("chunk_text")) if isinstance(chunk, dict) else ""
-        if text:
-            yield text
 
 
 def _fact(file: SourceFile, where: str, entry: dict[str, Any], document: Any) -> Iterator[Record]:

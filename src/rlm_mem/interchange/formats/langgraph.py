@@ -7,10 +7,9 @@ The shape is that of ``Item.dict()`` and ``SearchItem.dict()`` of langgraph-chec
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
-
-import msgspec
 
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.reading import SourceFile, json_records, moment, text_lines, whole_text
@@ -33,7 +32,6 @@ def _read(file: SourceFile) -> Iterator[Record]:
             continue
         namespace = "/".join(text_lines(str(part)) for part in parts)
         created = moment(entry.get("created_at")) or file.modified_at
-        changed = moment(entry.get("updated_at"))
         yield from derived_chunks(
             "langgraph",
             f"{namespace}/{text_lines(key)}",
@@ -41,7 +39,7 @@ def _read(file: SourceFile) -> Iterator[Record]:
             where,
             metadata={
                 "created_at": created,
-                "modified_at": changed if changed and changed > created else created,
+                "modified_at": max(created, moment(entry.get("updated_at")) or created),
                 "extra": {"namespace": namespace, "key": text_lines(key)},
             },
         )
@@ -56,7 +54,7 @@ def _text(value: dict[str, Any]) -> str:
         inner = next((inner[name] for name in _TEXTS if inner.get(name)), None)
     if isinstance(inner, str) and inner.strip():
         return whole_text(inner)
-    return whole_text(msgspec.json.encode(value).decode()) if value else ""
+    return whole_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"))) if value else ""
 
 
 def _sniff(head: FileHead) -> Claim:

@@ -129,9 +129,7 @@ def _memory(
                     "modified_at": moment(entry.get("updated")) or created,
                     "accessed_at": moment(entry.get("last_accessed")) or created,
                     "access_count": entry["access_count"] if _count(entry.get("access_count")) else 0,
-                    "confidence": entry.get("confidence", 0.7)
-                    if entry.get("confidence") is not None
-                    else 0.7,
+                    "confidence": 0.7 if entry.get("confidence") is None else entry["confidence"],
                     "conversation_id": text_lines(entry.get("conversation_id")) or None,
                     "source": text_lines(entry.get("source")) or "unknown",
                     "valid_to": moment(entry.get("expires_at")),

@@ -14,7 +14,15 @@ from typing import Any
 
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.formats.chats import Parts, content_text
-from rlm_mem.interchange.reading import SourceFile, json_records, moment, plain_tags, text_lines, whole_text
+from rlm_mem.interchange.reading import (
+    SourceFile,
+    json_records,
+    moment,
+    objects_in,
+    plain_tags,
+    text_lines,
+    whole_text,
+)
 from rlm_mem.interchange.records import ChatMessage, ImportProblem, Note, Record, derived_chunks
 
 _INSIDE = ("agents", "blocks", "files", "core_memory", "messages", "passages")
@@ -41,15 +49,11 @@ def _read(file: SourceFile) -> Iterator[Record]:
 
 def _agent(file: SourceFile, parts: Parts, where: str, entry: dict[str, Any]) -> Iterator[Record]:
     name = text_lines(entry.get("name")) or text_lines(entry.get("id"))
-    for block in _objects(entry.get("core_memory")):
+    for block in objects_in(entry.get("core_memory")):
         yield from _block(file, where, block, owner=f"{name}:")
     conversation = f"{file.conversation}:{name}"[:1000] if name else file.conversation
-    for message in _objects(entry.get("messages")):
+    for message in objects_in(entry.get("messages")):
         yield from _message(parts, where, message, conversation)
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    return (one for one in (value if isinstance(value, list) else []) if isinstance(one, dict))
 
 
 def _block(file: SourceFile, where: str, entry: dict[str, Any], owner: str = "") -> Iterator[Record]:
@@ -114,7 +118,7 @@ def _message(parts: Parts, where: str, entry: dict[str, Any], conversation: str)
     if role == "user":
         text = _user_text(content_text(entry.get("content", entry.get("text"))))
     elif role == "assistant":
-        sent = [_sent_message(call) for call in _objects(entry.get("tool_calls"))]
+        sent = [_sent_message(call) for call in objects_in(entry.get("tool_calls"))]
         # If tools are called, the text is the agent's reasoning; its messages are in the calls.
         text = (
             "\n".join(one for one in sent if one)

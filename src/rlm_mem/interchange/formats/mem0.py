@@ -70,17 +70,12 @@ def _memory(
     if state == "deleted":
         return
     category_ids = entry.get("category_ids")
-    tags = plain_tags(entry.get("categories")) + [
-        categories[one]
-        for one in (category_ids if isinstance(category_ids, list) else [])
-        if categories.get(str(one))
-    ]
+    named = [categories.get(str(one), "") for one in (category_ids if isinstance(category_ids, list) else [])]
     extra: dict[str, Any] = {name: text_lines(entry.get(name)) for name in _OWNERS if entry.get(name)}
     metadata = entry.get("metadata")
     if isinstance(metadata, dict):
         extra = {**metadata, **extra}
     created = moment(entry.get("created_at")) or file.modified_at
-    changed = moment(entry.get("updated_at"))
     yield from derived_chunks(
         "mem0",
         text_lines(str(entry.get("id") or "")) or text[:1000],
@@ -88,12 +83,12 @@ def _memory(
         where,
         metadata={
             "created_at": created,
-            "modified_at": changed if changed and changed > created else created,
+            "modified_at": max(created, moment(entry.get("updated_at")) or created),
             "expires_at": moment(entry.get("expiration_date")),
             "conversation_id": text_lines(entry.get("run_id")) or None,
             "extra": extra,
         },
-        tags=plain_tags(tags),
+        tags=plain_tags([*plain_tags(entry.get("categories")), *named]),
         archived=state in _HIDDEN,
     )
 

@@ -79,15 +79,17 @@ def read_meridian(file: SourceFile) -> Iterator[Record]:
     if not body.strip():
         yield ImportProblem(file.where, "a memory without text below its rule")
         return
-    successor = _DEPRECATED.match(body)
+    found = _DEPRECATED.match(body)
+    later = PurePosixPath(found[1].strip()).stem if found else ""
+    successor = mapped_id(later, "meridian") if later not in ("", name) else None
     yield from _memories(
         file,
         name,
         body.strip(),
-        created or file.modified_at,
         plain_tags(fields.get("tags")),
-        extra,
-        superseded_by=PurePosixPath(successor[1].strip()).stem if successor else None,
+        created_at=created or file.modified_at,
+        superseded_by=successor,
+        extra=extra,
     )
 
 
@@ -109,33 +111,17 @@ def read_candidates(file: SourceFile) -> Iterator[Record]:
             yield ImportProblem(f"{file.where}, {head[1]}", "a candidate without text")
             continue
         extra = {"title": head[1], "name": head[1], "category": head[2].lower()}
-        yield from _memories(file, head[1], body, file.modified_at, plain_tags(head[3]), extra)
+        tags = plain_tags(head[3])
+        yield from _memories(file, head[1], body, tags, created_at=file.modified_at, extra=extra)
 
 
 def _memories(
-    file: SourceFile,
-    name: str,
-    body: str,
-    created: str,
-    tags: list[str],
-    extra: dict[str, Any],
-    *,
-    superseded_by: str | None = None,
+    file: SourceFile, name: str, text: str, tags: list[str], **metadata: Any
 ) -> Iterator[ImportedChunk | ImportProblem]:
-    """Yield one memory as one or more chunks, depending on its length; the id of the first is derived from its name."""
-    successor = mapped_id(superseded_by, "meridian") if superseded_by else None
-    yield from derived_chunks(
-        "meridian",
-        name,
-        body,
-        file.where,
-        metadata={
-            "created_at": created,
-            "superseded_by": successor if successor != mapped_id(name, "meridian") else None,
-            "extra": extra,
-        },
-        tags=tags,
-        conversation=f"meridian:{name}",
+    """Yield one memory as one or more chunks; the id of the first is derived from its name."""
+    conversation = f"meridian:{name}"
+    return derived_chunks(
+        "meridian", name, text, file.where, metadata=metadata, tags=tags, conversation=conversation
     )
 
 

@@ -69,7 +69,7 @@ def _edge(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Recor
 
 
 def _node(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
-    name, summary = text_lines(whole_text(entry.get("name"))), whole_text(entry.get("summary"))
+    name, summary = text_lines(entry.get("name")), whole_text(entry.get("summary"))
     if not summary:  # a bare name adds nothing to the facts about the entity
         return
     text = summary if not name or summary.startswith(name) else f"{name}: {summary}"

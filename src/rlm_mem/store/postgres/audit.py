@@ -132,10 +132,13 @@ def rewrite_events(pool: Pool, namespace: str, rewrite: Rewrite, *, dry_run: boo
                 continue
             count += 1
             text = msgspec.json.encode(made).decode()
-            statements.append(
-                ("UPDATE rlm_mem.events SET payload = %s WHERE ns = %s AND seq = %s", (text, ns, seq))
-            )
-            statements.append(("DELETE FROM rlm_mem.event_chunks WHERE ns = %s AND seq = %s", (ns, seq)))
+            statements += [
+                ("UPDATE rlm_mem.events SET payload = %s WHERE ns = %s AND seq = %s", (text, ns, seq)),
+                (
+                    "DELETE FROM rlm_mem.event_chunks WHERE ns = %s AND seq = %s AND chunk_id <> ALL(%s::text[])",
+                    (ns, seq, list(_mentions(made))),
+                ),
+            ]
         if statements and not dry_run:
             pool.change(statements)
     return count

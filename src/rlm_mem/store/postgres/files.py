@@ -18,7 +18,7 @@ from rlm_mem.store.core.brain_files import Runs, checked_name, note_former, reco
 from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.postgres.schema import namespace_key
-from rlm_mem.store.postgres.values import Rows
+from rlm_mem.store.postgres.values import Rows, plain
 
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
@@ -197,7 +197,7 @@ class PostgresFiles:
     def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
         first, end = f"{_checked(folder)}/", folder + chr(ord("/") + 1)
         rows = self._rows(
-            _LIST_DESCENDING, self._ns, first, end if before is None else min(end, before), limit
+            _LIST_DESCENDING, self._ns, first, end if before is None else plain(min(end, before)), limit
         )
         return {name: _signature(*more) for name, *more in rows}
 
@@ -258,8 +258,8 @@ class PostgresFiles:
             data = self.read(old)
             if data is None:
                 raise StorageError(f"{self.where(old)} does not exist: it cannot be renamed")
-            self._write(new, data)
             self._change(_REMOVE, self._ns, old, self._ns, old)
+            self._write(new, data)  # last: it may be the same name
 
     def tidy(self) -> None:
         """Do nothing: a database has no unfinished files."""

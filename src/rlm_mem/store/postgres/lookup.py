@@ -175,7 +175,7 @@ _UNREAD: _Speakers = (-1, {})
 
 
 class SearchCache:
-    """What the searches of all namespaces of a backend read before; thread-safe.
+    """Term lists and rows that earlier searches of a backend read, in all namespaces; thread-safe.
 
     Not for use inside a transaction, which sees writes not yet counted as changes.
     """
@@ -210,7 +210,7 @@ class SearchCache:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """Words of the namespace at the beginning of a search, and its speakers."""
+    """Figures of the namespace at the beginning of a search, and its speakers by the numbers of their terms."""
 
     modified: int
     authors: dict[int, str]

@@ -65,7 +65,6 @@ def vacuum_tables(pool: Pool, progress: Progress | None = None) -> Vacuumed:
     for done, name in enumerate(before, 1):
         connection = pool.take()
         try:
-            connection.autocommit = True
             connection.execute(f'VACUUM (ANALYZE) rlm_mem."{name}"')
         except psycopg.Error as error:
             raise translated(error, pool.shown) from error

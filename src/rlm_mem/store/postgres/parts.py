@@ -23,7 +23,8 @@ from rlm_mem.store.core.selection import changed_at
 #: Maximum number of entries in a part.
 PART = 64
 _WORDS = 3
-_LOW = 0xFFFFFFFF
+KEY = 0xFFFFFFFF
+"""The bits of the key in a number of ``pairs``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class Lists:
     def entries(self) -> str:
         """Return the entries of each part in their stored form, as the text of a `bytea[]`."""
         words = np.empty((len(self.pair), _WORDS), "<u4")
-        words[:, 0], words[:, 1:] = self.pair & _LOW, self.figures
+        words[:, 0], words[:, 1:] = self.pair & KEY, self.figures
         digits, ends = words.tobytes().hex(), (np.cumsum(self.count) * (2 * words.itemsize * _WORDS)).tolist()
         parts = (f'"\\\\x{digits[first:end]}"' for first, end in pairwise((0, *ends)))
         return f"{{{','.join(parts)}}}"
@@ -180,7 +181,7 @@ def regrouped(table: PartTable, former: Lists, pair: Ints, figures: Words) -> tu
         pieces = -(-size // PART)
         piece = rank * np.repeat(pieces, size) // np.repeat(size, size)
     cut = changed_at(pairs(np.repeat(np.arange(len(start)), size), piece))
-    first = np.where(piece[cut] == 0, code[cut], pair[cut]) & _LOW
+    first = np.where(piece[cut] == 0, code[cut], pair[cut]) & KEY
     count = np.diff(np.append(cut, len(pair)))
     written = Lists(pair[cut] >> 32, first, count, pair, figures)
     kept = np.zeros(len(codes), np.bool_)

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 _MAX_IDLE_SECONDS = 240.0
 #: How long the first connection may be refused before giving up (seconds): there may be no server at all.
 _FIRST_CONNECT_TIMEOUT = 2.0
-#: So many connections are left to readers: writers that wait for a lock hold theirs meanwhile.
+#: Connections left to readers, since writers keep theirs while they wait for a lock.
 _FOR_READERS = 2
 #: A statement is prepared on a connection after this many uses.
 _USES_BEFORE_PREPARED = 5
@@ -138,7 +138,7 @@ class Pool:
             self._for_writers.release()
 
     def _reset(self) -> None:
-        """Set up what belongs to one process."""
+        """Set up the locks, which a forked process must not share."""
         self._guard = threading.Lock()
         self._free = threading.BoundedSemaphore(self._settings.pool_size)
         self._for_writers = threading.BoundedSemaphore(max(1, self._settings.pool_size - _FOR_READERS))

@@ -17,12 +17,11 @@ from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.arrays import Ints, Words
 from rlm_mem.store.core.records import NO_SEGMENTS, decode_many
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
-from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of
+from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, KEY, POSTINGS, Lists, PartTable, lists_of
 
 #: Chunks decoded at a time, and postings in memory at a time.
 _LOT = 5_000
 _MAX_POSTINGS = 20_000_000
-_KEY = 0xFFFFFFFF
 _NONE = np.zeros(0, np.int64)
 
 
@@ -139,7 +138,7 @@ class _Counting:
         return chunks
 
     def _add(self, changes: IndexDifference) -> None:
-        terms = np.concatenate([changes.term, changes.word & _KEY])
+        terms = np.concatenate([changes.term, changes.word & KEY])
         size = max(len(self._df), int(terms.max()) + 1 if len(terms) else 0)
         self._df, self._segment_df, self._conversation_df = (
             np.concatenate([known, np.zeros(size - len(known), np.int64)])
@@ -148,7 +147,7 @@ class _Counting:
         np.add.at(self._df, changes.term, changes.df)
         np.add.at(self._segment_df, changes.term, changes.segment_df)
         np.add.at(self._conversation_df, changes.term, changes.loose_df)
-        np.add.at(self._conversation_df, changes.word & _KEY, 1)
+        np.add.at(self._conversation_df, changes.word & KEY, 1)
         self._conversations.update(changes.conversations)  # no conversation is in two batches
         self._segments += changes.segments
         self._length += changes.length

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rlm_mem.dsn import shown_dsn
-from rlm_mem.errors import CorruptStore, ServerAway, StorageError, StoreLocked
+from rlm_mem.errors import ServerAway, StorageError, StoreLocked
 from rlm_mem.store.core.recent import Recent
 from rlm_mem.store.postgres.migrate import opened
-from rlm_mem.store.postgres.schema import LIMIT_LOCK_WAIT, namespace_key
+from rlm_mem.store.postgres.schema import LIMIT_LOCK_WAIT, check_owner, namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CACHE_SECONDS = 1.0
 _MAX_HOPS = 8
 
-#: Namespaces of which a process keeps where they are and what it knows of them (some 5 MB); others are looked up anew.
+#: Namespaces whose places and states a process caches (some 5 MB); others are looked up anew.
 MOST_NAMESPACES = 10_000
 
 _PLACE = (
@@ -47,7 +47,7 @@ _COUNTED_APART = (
 
 
 def _listed(pool: Pool) -> tuple[list[tuple[str, int]], list[str]]:
-    """Return the namespaces of one database with their counts, and the cluster servers that could not be asked."""
+    """Return the namespaces of one database with their counts, and the cluster servers that do not respond."""
     try:
         return [(str(name), int(count)) for name, count in pool.rows(_COUNTED)], []
     except StorageError as error:
@@ -89,10 +89,14 @@ class Routes:
 
     def pool(self, dsn: str) -> Pool:
         """Return the connections to a database, opened once; its tables are created if they are missing."""
-        with self._guard:
-            pool = self._pools.get(dsn)
-            if pool is None:
-                pool = self._pools[dsn] = opened(dsn, self._config, read_only=self._read_only)
+        pool = self._pools.get(
+            dsn
+        )  # without the lock, which is held for long while another database is absent
+        if pool is None:
+            with self._guard:
+                pool = self._pools.get(dsn)
+                if pool is None:
+                    pool = self._pools[dsn] = opened(dsn, self._config, read_only=self._read_only)
         return pool
 
     def of(self, namespace: str) -> Pool:
@@ -119,11 +123,7 @@ class Routes:
         ns, dsn = namespace_key(namespace), self._dsn
         for hop in range(_MAX_HOPS):
             name, state, moved_to, listed = self.pool(dsn).rows(_PLACE, (ns, ns))[0]
-            if name is not None and name != namespace:
-                raise CorruptStore(
-                    f"the namespaces {namespace!r} and {name!r} have the same key",
-                    hint="rename one of the two: they cannot share a database",
-                )
+            check_owner(name or namespace, namespace)
             further = listed if hop == 0 and listed else moved_to if state == "moved" else None
             if further is None or self.pinned:
                 return dsn, name is not None

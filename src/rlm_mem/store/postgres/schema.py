@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
+from rlm_mem.errors import CorruptStore
+
 SET_ON_WORKERS = "SET LOCAL citus.propagate_set_commands = 'local'"
 """Applies the following ``SET LOCAL`` statements of the transaction to the workers of a cluster as well."""
 LIMIT_LOCK_WAIT: tuple[tuple[str, tuple[()]], ...] = (
@@ -255,6 +257,15 @@ LOCAL_TABLES = ("migrations",)
 def namespace_key(name: str) -> int:
     """Return the key of a namespace, derived from its name alone: the same on every server, without a lookup."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def check_owner(name: str, namespace: str) -> None:
+    """Raise CorruptStore if the row of a namespace is that of another one, whose name has the same key."""
+    if name != namespace:
+        raise CorruptStore(
+            f"the namespaces {namespace!r} and {name!r} have the same key",
+            hint="rename one of the two: they cannot share a database",
+        )
 
 
 # --- the row of a namespace -----------------------------------------------------------------------------------

@@ -40,11 +40,9 @@ _MAX_FINAL_CHANGES = 200
 _GRACE_SECONDS = 2.5
 
 _COUNTED = (
-    "SELECT n.name, n.state, n.moved_to, coalesce((SELECT sum(t.chunks) FROM rlm_mem.totals t"
+    "SELECT n.name, n.state, coalesce((SELECT sum(t.chunks) FROM rlm_mem.totals t"
     " WHERE t.ns = n.ns AND t.status = 0), 0)::bigint FROM rlm_mem.namespaces n ORDER BY n.name"
 )
-
-
 _ACCESSED = (
     "SELECT r.doc, c.id, r.access_count, r.accessed_at"
     " FROM (SELECT * FROM rlm_mem.reads WHERE ns = %s AND doc > %s ORDER BY doc LIMIT %s) r"
@@ -92,7 +90,7 @@ def shards(directory: str, config: Config | None = None) -> list[Shard]:
             places.setdefault(shown_dsn(dsn), databases.pool(dsn))
         found: dict[str, Shard] = {name: Shard(name, shown_dsn(dsn), 0) for name, dsn in listed.items()}
         for place, pool in places.items():
-            for name, state, _, chunks in pool.rows(_COUNTED):
+            for name, state, chunks in pool.rows(_COUNTED):
                 # One database may also be another's directory: only namespaces that the directory leads to count.
                 if state != "moved" and place == shown_dsn(listed.get(name, directory)):
                     found[name] = Shard(name, place, int(chunks))
@@ -336,7 +334,7 @@ def _move_late_trajectories(source: ChunkStore, target: ChunkStore) -> None:
 
 def _remove_rows(pool: Pool, ns: int, *, keep_address: bool) -> int:
     removed = 0
-    # The row of the namespace last: if this is interrupted, it still says that the others are left over.
+    # The row of the namespace last: if this is interrupted, it still shows that the others are left over.
     for table in reversed(TABLES):
         if table == "shards" or (table == "namespaces" and keep_address):
             continue

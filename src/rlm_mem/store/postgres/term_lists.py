@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rlm_mem.store.core.arrays import Frequencies, Ints, Slots, Words
 from rlm_mem.store.core.selection import places
-from rlm_mem.store.postgres.parts import POSTINGS, Lists, joined, lists_of, pairs
+from rlm_mem.store.postgres.parts import KEY, POSTINGS, Lists, joined, lists_of, pairs
 from rlm_mem.store.postgres.values import Rows
 
 #: Entries that are read ahead in one statement; stores of usual size need just one.
@@ -24,7 +24,6 @@ _MIN_CACHED_ENTRIES = 4_000
 #: Range of documents whose entries are read as one value: a PostgreSQL value is smaller than a gigabyte.
 _DOCS_PER_VALUE = 1 << 24
 _MOST = 2**31 - 1
-_KEY = 0xFFFFFFFF
 
 
 class TermEntries(NamedTuple):
@@ -215,7 +214,7 @@ class TermLists:
     def _part(self, read: Lists, term: int) -> tuple[Slots, Frequencies]:
         """Return one term's entries among those read."""
         start, end = np.searchsorted(read.pair, pairs(np.array([term, term + 1]), _TWO_ZEROS))
-        return self._scoring_entries((read.pair[start:end] & _KEY).astype(np.int32), read.figures[start:end])
+        return self._scoring_entries((read.pair[start:end] & KEY).astype(np.int32), read.figures[start:end])
 
     def _scoring_entries(self, slots: Slots, figures: Words) -> tuple[Slots, Frequencies]:
         """Record the lengths of entries; return the entries for scoring, without those newer than the search."""

@@ -20,6 +20,7 @@ from rlm_mem.store.core.selection import distinct
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, added, changes_of, replaced, summed
 from rlm_mem.store.postgres.parts import (
     CONVERSATION_TERMS,
+    KEY,
     POSTINGS,
     Lists,
     PartTable,
@@ -45,7 +46,6 @@ _KNOWN = "SELECT text, term FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::
 _COUNTED = (
     "SELECT conversation, chunks FROM rlm_mem.conversations WHERE ns = %s AND conversation = ANY(%s::int4[])"
 )
-_KEY = 0xFFFFFFFF
 
 
 class TermIndex:
@@ -195,7 +195,7 @@ class TermIndex:
         every = np.concatenate([changes.posting, changes.removed])
         every = every[every >> 32 < term]
         # Documents that are in no list yet belong at the end of each: one lookup per term finds their place.
-        place = distinct(pairs(every >> 32, np.minimum(every & _KEY, doc)))
+        place = distinct(pairs(every >> 32, np.minimum(every & KEY, doc)))
         return (
             f"SELECT 0, a.* FROM ({POSTINGS.holding}) a UNION ALL"
             f" SELECT 1, b.* FROM ({CONVERSATION_TERMS.holding}) b",
@@ -203,7 +203,7 @@ class TermIndex:
         )
 
     def _holding(self, place: Ints) -> tuple[object, ...]:
-        return self._ns, integers(place >> 32), integers(place & _KEY), self._ns
+        return self._ns, integers(place >> 32), integers(place & KEY), self._ns
 
     def _parts(self, table: PartTable, written: Lists, owner: Ints, first: Ints) -> list[Statement]:
         statements: list[Statement] = []
@@ -217,7 +217,7 @@ class TermIndex:
     def _terms(self, changes: IndexDifference, gains: Ints) -> list[Statement]:
         """Return statements for the dictionary's figures: rows of new terms, and differences of existing ones."""
         new = np.fromiter(self._new_terms.values(), np.int64, len(self._new_terms))  # in ascending order
-        of_words = changes.word & _KEY
+        of_words = changes.word & KEY
         term = distinct(np.concatenate([new, changes.term, of_words[gains != 0]]))
         figures = (
             added(term, changes.term, changes.df),

@@ -12,7 +12,7 @@ from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from rlm_mem.chunk import Chunk, new_change_id
-from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
+from rlm_mem.errors import StorageError, StoreLocked
 from rlm_mem.store.core.changes import ChangeNotes, name_namespaces
 from rlm_mem.store.core.files import with_unchanged_note
 from rlm_mem.store.core.records import ChunkRow
@@ -21,7 +21,14 @@ from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.migrate import VERSION, check_version
 from rlm_mem.store.postgres.pool import Pool, undo
 from rlm_mem.store.postgres.rows import FIND, PostgresRowWriter
-from rlm_mem.store.postgres.schema import HEAD_COLUMNS, LIMIT_LOCK_WAIT, SET_ON_WORKERS, Head, namespace_key
+from rlm_mem.store.postgres.schema import (
+    HEAD_COLUMNS,
+    LIMIT_LOCK_WAIT,
+    SET_ON_WORKERS,
+    Head,
+    check_owner,
+    namespace_key,
+)
 from rlm_mem.store.postgres.values import Statement
 
 if TYPE_CHECKING:
@@ -144,11 +151,7 @@ class PostgresTransaction:
             found = connection.execute(_LOCK, (ns,)).fetchone()
             assert found is not None
         head = Head(ns, *found)
-        if head.name != namespace:
-            raise CorruptStore(
-                f"the namespaces {namespace!r} and {head.name!r} have the same key",
-                hint="rename one of the two: they cannot share a database",
-            )
+        check_owner(head.name, namespace)
         if head.state == "moved" and head.moved_to:
             raise Moved(namespace, head.moved_to)
         if not head.analysis:
