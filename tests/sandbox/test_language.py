@@ -1179,3 +1179,23 @@ def test_a_misspelt_function_is_named(session: REPLSession, name: str, hint: str
     with pytest.raises(ProgramError) as failure:
         session.execute(f"{name}('kite')")
     assert failure.value.hint is not None and hint in failure.value.hint
+
+
+def test_the_match_of_a_text_that_is_longer_in_lower_case_is_whole(store: ChunkStore) -> None:
+    store.create_chunk("Ana: I live in Hauptstrasse 5.")
+    with REPLSession(store) as session:
+        assert session.execute("turns(contains='Hauptstraße')")[0]["match"] == "Hauptstrasse"
+
+
+def test_comparing_is_bounded_and_ends_with_the_time_of_the_program(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (3, 5):
+        store.create_chunk(f"The harbour has {number} cranes.", occurred_at=f"2026-05-0{number}T00:00:00Z")
+    with REPLSession(store) as session:
+        assert len(session.execute("updates('harbour cranes')")) == 1
+        monkeypatch.setattr("rlm_mem.sandbox.subject_functions._SENTENCES", 1)
+        assert session.execute("updates('harbour cranes')") == []
+        monkeypatch.setattr(session, "seconds_left", lambda: -1.0)
+        with pytest.raises(TimeoutError):
+            session.execute("updates('harbour cranes')")

@@ -393,6 +393,6 @@ def _context_text(context: Any) -> str:
 def _as_json(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(value, key=repr)  # in the same order in every process, so that a replay finds the call
-    if isinstance(value, Sequence):
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
         return list(value)
     return preview(value)

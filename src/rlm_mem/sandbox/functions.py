@@ -70,8 +70,10 @@ def failed(name: str, error: Exception) -> HostCallFailed:
     """Return the error that the program gets if a host function raised ``error``."""
     hint = getattr(error, "hint", None)
     text = message_of(error)
-    kind = "ValueError" if isinstance(error, InputError) else type(error).__name__
-    if isinstance(error, RlmMemError) and not isinstance(error, InputError):
+    kind = type(error).__name__
+    if isinstance(error, InputError | UnicodeError):  # errors of Unicode cannot be made from one text
+        kind = "ValueError"
+    elif isinstance(error, RlmMemError | ExceptionGroup):
         kind = "RuntimeError"
     return HostCallFailed(kind, f"{name}: {text}" + (f"; {hint}" if hint else ""))
 

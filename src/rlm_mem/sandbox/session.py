@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from keyword import iskeyword
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -39,6 +40,7 @@ from rlm_mem.sandbox.values import (
     bounded_error,
     chunk_ids_in,
     plain,
+    preview,
     well_formed,
 )
 
@@ -229,6 +231,7 @@ class SandboxSession:
             if (
                 not isinstance(name, str)
                 or not name.isidentifier()
+                or iskeyword(name)
                 or name.startswith("_")
                 or not callable(function)
             ):
@@ -649,9 +652,11 @@ def _no_model(*_: Any) -> Any:
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Raise InputError unless ``value`` is a number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise InputError(f"{name} must be a number above 0, not {value!r}")
+    """Raise InputError unless ``value`` is a number above 0, and small enough for a number of seconds to wait."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < threading.TIMEOUT_MAX:
+        raise InputError(
+            f"{name} must be a number above 0 and below {threading.TIMEOUT_MAX:.0e}, not {preview(value, 60)}"
+        )
 
 
 def open_engine(name: str, limits: EngineLimits) -> Engine:

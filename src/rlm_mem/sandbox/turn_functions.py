@@ -473,7 +473,8 @@ def _first_of(texts: list[str], text: str) -> str | None:
         else:
             place = folded.find(one.casefold())
         if place >= 0:
-            return text[place : place + len(one)] if len(folded) == len(text) else one
+            # "Strasse" has the text "straße", and more characters.
+            return text[place : place + len(one.casefold())] if len(folded) == len(text) else one
     return None
 
 
