@@ -396,3 +396,18 @@ def test_a_session_within_a_host_function_leaves_the_signals_of_the_process_as_t
     finally:
         assert signal.set_wakeup_fd(before) == writer
         os.close(reader), os.close(writer)
+
+
+def test_a_with_block_that_ends_ends_the_program_of_another_thread(store: ChunkStore) -> None:
+    begun, ended = threading.Event(), threading.Event()
+    session = SandboxSession(store, functions={"begun": begun.set})
+
+    def run() -> None:
+        with pytest.raises(errors.SessionCancelled):
+            session.execute("begun()\nwhile True: pass")
+        ended.set()
+
+    with pytest.raises(errors.SessionBusy), session:
+        threading.Thread(target=run, daemon=True).start()
+        assert begun.wait(20)
+    assert ended.wait(5)

@@ -246,8 +246,6 @@ class RecallSession:
         self._recorder = runner.recorder(self.query, "session", "host", limits)
         if self._form is not None:
             self._recorder.trajectory.result_schema = self._form.json_schema
-        self._recorder.begin(self.store_summary, self.hits)
-        self.id = self._recorder.trajectory.id
         recorded = RecordedLLM(runner.llm, self._recorder)
         if self._session is None:
             self._session = REPLSession(
@@ -270,6 +268,10 @@ class RecallSession:
             self._session.__enter__()
         else:
             self._session.next_question(self.query, self._budget, recorded)
+        self._recorder.begin(
+            self.store_summary, self.hits
+        )  # only now: a session that is refused leaves no record
+        self.id = self._recorder.trajectory.id
         self._session.shown(self._opening.hit_ids, map(itemgetter("id"), self.hits))
         if len(self._opening.hit_ids) > 1:
             self._remarks(self._opening.hit_ids)  # the opening itself says which of them are untrusted

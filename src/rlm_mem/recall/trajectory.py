@@ -21,6 +21,8 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
+import msgspec
+
 from rlm_mem.arguments import check_since
 from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import is_one_of
@@ -383,32 +385,17 @@ def _built(stored: BrainFiles, name: str, lines: Iterable[str]) -> Trajectory | 
             if kind == "start":
                 if record.get("namespace") != stored.namespace:
                     return None
-                trajectory = _build(Trajectory, record, path=stored.path(name))
+                trajectory = msgspec.convert(record, Trajectory)
+                trajectory.path = stored.path(name)
             elif trajectory is not None and kind == "step":
-                trajectory.steps.append(_build(LoopStep, record))
+                trajectory.steps.append(msgspec.convert(record, LoopStep))
             elif trajectory is not None and kind == "call":
-                trajectory.calls.append(_build(SubCall, record))
+                trajectory.calls.append(msgspec.convert(record, SubCall))
             elif trajectory is not None and kind == "end":
-                trajectory.outcome = _build(Outcome, record)
-        except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+                trajectory.outcome = msgspec.convert(record, Outcome)
+        except msgspec.ValidationError as error:
             _log.warning("%s holds a record that does not fit: %s", name, error)
     return trajectory
-
-
-def _build(kind: type[Any], record: dict[str, Any], **more: Any) -> Any:
-    """Create the data class from a record; unknown fields of later versions are ignored."""
-    known = {item.name for item in fields(kind)}
-    values = {name: value for name, value in record.items() if name in known}
-    for name, value in values.items():
-        if name == "usage":
-            values[name] = _build(Usage, value)
-        elif name == "cost" and value is not None:
-            values[name] = Decimal(value)
-        elif name == "models":
-            values[name] = tuple(_build(ModelSpending, model) for model in value)
-        elif isinstance(value, list):
-            values[name] = tuple(value)
-    return kind(**values, **more)
 
 
 def stamp(moment: datetime) -> str:
@@ -473,14 +460,15 @@ class TrajectoryRecorder:
         self._turn = 1
         self._bytes = 0
         self._left_out = 0
-        self.recording = enabled and not store.backend.read_only and self._create_file()
-        """Whether records are still written to the file."""
+        self.recording = enabled and not store.backend.read_only
+        """Whether records are written to the file, which ``begin`` creates."""
         self.removed = False
         """Whether the file was removed meanwhile, as by an erasure."""
 
     def begin(self, store: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> None:
         """Record the settings of the run and the contents of its opening."""
         trajectory = self.trajectory
+        self.recording = self.recording and self._create_file()
         trajectory.store = dict(store)
         trajectory.hits = tuple(dict(hit) for hit in hits)
         head = {

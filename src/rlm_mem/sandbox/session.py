@@ -497,8 +497,10 @@ class SandboxSession:
         traceback: TracebackType | None,
     ) -> None:
         # As documented, the end of a with block resets the session.
-        self.reset()
-        self.close()
+        try:
+            self.reset()
+        finally:  # also if another thread still runs a program
+            self.close()
 
     # One program.
 
