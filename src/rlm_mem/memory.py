@@ -104,8 +104,7 @@ class Memory:
 
         Raises:
             StorageError: the folder or the database cannot be used.
-            InvalidConfig: a setting is wrong.
-            InputError: ``llm`` is not a model.
+            InvalidConfig: a setting is wrong. InputError: ``llm`` is not a model.
         """
         check_model(llm)
         place = locate(brain)

@@ -87,7 +87,6 @@ def adapt(model: object, config: Config | None = None) -> LLM:
         InputError: ``model`` is of another type.
         ModelUnavailable: the extra, key or command of the model is missing.
     """
-    check_model(model)
     if model is None or isinstance(model, str):
         return get_llm(model, config)
     if is_llm(model):
@@ -96,6 +95,7 @@ def adapt(model: object, config: Config | None = None) -> LLM:
     if callable(complete):
         name = getattr(model, "name", None)
         return _PlainLLM(complete, name if isinstance(name, str) else type(model).__name__)
+    check_model(model)
     assert callable(model)
     return _PlainLLM(model, getattr(model, "__name__", type(model).__name__))
 

@@ -41,6 +41,7 @@ from rlm_mem.recall.question_kinds import (
     subject_of,
     weighs_several,
 )
+from rlm_mem.sandbox.arguments import shortened
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.line_functions import speakers, users_of
 from rlm_mem.search.query import question_kind
@@ -88,6 +89,8 @@ _FACTS = frozenset(("how_long", "how_many", "when", "where", "who", "yes_no"))
 _OPENING_BYTES = 2_400
 """Most bytes of the snippets of an opening: about 600 tokens of English."""
 _HEAD_BYTES = 40
+_NAME_CHARS = 60
+"""Most characters of a tag, a speaker or the id of a conversation."""
 
 
 @dataclass(frozen=True)
@@ -416,9 +419,9 @@ def _metadata(summary: Summary, score: float) -> dict[str, Any]:
         "lines": [],
     }
     if summary.tags:
-        line["tags"] = [_short(tag) for tag in summary.tags[:5]]
+        line["tags"] = [shortened(tag, _NAME_CHARS) for tag in summary.tags[:5]]
     if summary.conversation_id:
-        line["conversation"] = _short(summary.conversation_id)
+        line["conversation"] = shortened(summary.conversation_id, _NAME_CHARS)
     if summary.superseded_by:
         line["superseded_by"] = summary.superseded_by
     line |= outside(summary.origin, summary.trust)
@@ -448,12 +451,8 @@ def store_figures(store: ChunkStore) -> dict[str, Any]:
         figures["from"], figures["to"] = str(stats["first_at"])[:10], str(stats["last_at"])[:10]
     who = speakers(store)
     if who:
-        figures["speakers"] = [_short(name) for name in who]
+        figures["speakers"] = [shortened(name, _NAME_CHARS) for name in who]
     tags = store.tag_counts(12)
     if tags:
-        figures["tags"] = {_short(tag): count for tag, count in tags}
+        figures["tags"] = {shortened(tag, _NAME_CHARS): count for tag, count in tags}
     return figures
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:59] + "…"

@@ -425,19 +425,19 @@ class ShownData:
     def _has_quoted_answer(self, code: str, tree: ast.Module) -> bool:
         """Whether a statement with FINAL is quoted, and so are the statements that set its variables, if it has any."""
         lines = code.encode("utf-8", "replace").split(b"\n")
-
-        def is_quoted(statement: ast.stmt) -> bool:
-            return self._was_shown(_normalised(_source(lines, statement)))
-
         finals = [
             (top, {one.id for one in ast.walk(final) if isinstance(one, ast.Name) and one.id != "FINAL"})
             for top in tree.body
             for final in _finals(top)
-            if is_quoted(final)
+            if self._was_shown(_normalised(_source(lines, final)))
         ]
+        if not finals:
+            return False
         names = frozenset[str]().union(*(used for _, used in finals))
         bound = {top: names & _bound(top) for top in tree.body}
-        unquoted = {top for top, own in bound.items() if own and not is_quoted(top)}
+        unquoted = {
+            top for top, own in bound.items() if own and not self._was_shown(_normalised(_source(lines, top)))
+        }
         setters = Counter(name for own in bound.values() for name in own)
         unquoted_setters = Counter(name for top in unquoted for name in bound[top])
         for top, used in finals:

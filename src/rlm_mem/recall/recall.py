@@ -351,8 +351,7 @@ def _continued(store: ChunkStore, chunks: list[Chunk], excerpts: Mapping[str, st
 
 def source_of(store: ChunkStore, chunk: Chunk, excerpt: str | None = None) -> Source:
     """A chunk as the source of an answer."""
-    line = " ".join(chunk.content[: _LINE_CHARS * 4].split())
-    line = line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"
+    line = one_line(chunk.content, _LINE_CHARS)
     metadata = chunk.metadata
     return Source(
         chunk.id, metadata.at, line, excerpt or line, metadata.origin, metadata.trust,

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 import msgspec
 
 from rlm_mem.arguments import check_since
-from rlm_mem.chunk import parse_time
+from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.chunk.types import is_one_of
 from rlm_mem.errors import InvalidQuery, NotFoundError
 from rlm_mem.models.base import (
@@ -398,11 +398,6 @@ def _built(stored: BrainFiles, name: str, lines: Iterable[str]) -> Trajectory | 
     return trajectory
 
 
-def stamp(moment: datetime) -> str:
-    """Format a time as the store writes it."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
 MAX_RECORD_BYTES = 8_000_000
 """Most bytes of the steps and sub-calls of one run; later ones are counted, not recorded. With the first and the
 last line, which are bounded separately, a file stays below 16 MB."""
@@ -448,7 +443,7 @@ class TrajectoryRecorder:
             operation=operation,
             query=query,
             namespace=store.namespace,
-            started_at=stamp(now),
+            started_at=format_time(now),
             model=model,
             engine=engine,
             limits=dict(limits),
@@ -525,7 +520,7 @@ class TrajectoryRecorder:
             usage=spent.usage,
             cost=spent.cost,
             models=spent.models,
-            ended_at=stamp(self._clock()),
+            ended_at=format_time(self._clock()),
             error=error,
             detail=dict(detail or {}) | ({"records_left_out": self._left_out} if self._left_out else {}),
         )
