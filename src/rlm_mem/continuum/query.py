@@ -191,7 +191,8 @@ class QueryMemoryTool:
             stale = list(revisions)
         for chunk in self._store.get_many(stale, track=False).values():
             self._read[chunk.id] = (chunk.revision, chunk)
-        return [self._read[one][1] for one in ids if one in revisions and one in self._read]
+        known = ((one, self._read.get(one)) for one in ids)  # another thread may clear it
+        return [read[1] for one, read in known if read is not None and one in revisions]
 
     def _coverage(self, terms: set[str], chunk: Chunk) -> float:
         """Share of the goal's content words that occur in the memory's title or goal."""

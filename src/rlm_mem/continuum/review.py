@@ -102,7 +102,7 @@ class ReviewQueue:
         found += [quarantine_case(chunk) for chunk in self._store.quarantined()]
         self._settle(found)
         counts = Counter[str](case.status for case in found if case.status not in _DECIDED)
-        counts.update(decided for _, decided in self._decided.values())
+        counts.update(decided for _, decided in list(self._decided.values()))  # other threads add to it
         return sorted((case for case in found if status in (None, case.status)), key=order_of), counts
 
     def damaged(self) -> list[InvalidEntry]:

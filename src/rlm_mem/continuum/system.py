@@ -288,9 +288,7 @@ class Continuum:
         entries = [entry for entry in entries if entry.kind != "state"]
         for entry in entries:
             self.mirror.put(entry)
-        if problems:
-            return None
-        return {entry.chunk_id for entry in entries}
+        return None if problems else {entry.chunk_id for entry in entries}
 
     def _load_sync_state(self) -> _SyncState:
         try:

@@ -138,6 +138,6 @@ class Workspace:
             self._store.on_secret(file, found)
         try:
             data = msgspec.json.encode({"_memory": self._fields(file), **variables})
-        except (TypeError, msgspec.MsgspecError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidMemory(f"{file}: variables must be plain data: {error}") from None
         self._files.write(file, msgspec.json.format(data, indent=2).decode("utf-8") + "\n")

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.arguments import check_flag, check_kind
@@ -418,9 +417,7 @@ class RecallSession:
     def __enter__(self) -> RecallSession:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _end(self, final: Final | None) -> RecallResult:

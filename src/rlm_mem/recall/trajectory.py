@@ -635,27 +635,8 @@ class RecordedLLM:
         return completion
 
 
-class FinishedOperation(Protocol):
-    """The common attributes of recall and reason results."""
-
-    @property
-    def iterations_used(self) -> int: ...
-
-    @property
-    def chunk_ids(self) -> list[str]: ...
-
-    @property
-    def concluded(self) -> bool: ...
-
-    @property
-    def stopped_by(self) -> str | None: ...
-
-    @property
-    def trajectory(self) -> Trajectory: ...
-
-
-def record_recall(current: ObservedOperation, result: FinishedOperation) -> None:
-    """Record the figures of a result in its span, and the budget that ended it in a counter."""
+def record_recall(current: ObservedOperation, result: Any) -> None:
+    """Record the figures of a result of RECALL or REASON in its span, and the budget that ended it in a counter."""
     current.set("rlm_mem.turns", result.iterations_used)
     current.set("rlm_mem.chunks", len(result.chunk_ids))
     current.set("rlm_mem.concluded", result.concluded)

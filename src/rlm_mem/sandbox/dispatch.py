@@ -64,8 +64,8 @@ class _AnswerCopier:
         self._parts -= 1
         self._check_parts(0)
         if value is None or isinstance(value, bool):
-            return None if value is None else bool(value)
-        if isinstance(value, int) and type(value) is int:
+            return value
+        if type(value) is int:
             if abs(value) >= _TOO_LARGE:  # Python refuses to convert very long integers to text
                 raise InputError(f"a number in an answer can have at most {MAX_ANSWER_DIGITS:,} digits")
             return value

@@ -18,6 +18,7 @@ from rlm_mem.chunk.types import outside
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.sandbox.arguments import (
     MAX_COUNTED,
+    MAX_DATE_CHARS,
     MAX_OFFSET,
     chunk_id_of,
     count,
@@ -56,7 +57,6 @@ MAX_TIMELINE_CHARS = 2_000
 MAX_RESULTS = 100
 MAX_IDS = 2_000
 MAX_LINKS = 50
-MAX_DATE_CHARS = 200
 
 
 def message_of(error: Exception) -> str:

@@ -10,7 +10,7 @@ import ast
 import math
 from bisect import bisect_right
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rlm_mem.sandbox.idiom_generators import assign, make_eager, short_circuit, split_base_classes, yields
 from rlm_mem.sandbox.idiom_tables import (
@@ -543,7 +543,7 @@ class Rewritten:
 
     code: str
     pieces: tuple[str, ...] = ()
-    lines: tuple[tuple[int, int], ...] = field(default=())
+    lines: tuple[tuple[int, int], ...] = ()
     guarded: bool = True
 
     def original_line(self, line: int) -> int:

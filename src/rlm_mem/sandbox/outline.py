@@ -265,7 +265,6 @@ class Outline:
             usual, enough = _EVERY_LENGTH, float(sum(map(self._fits, best)))
         else:
             usual, enough = 1.0, len(best) * (1 if request.points else _MIN_LISTED)
-        page = _Page(self._analyser, self._days, request.room)
         for times in request.lengths:
             page = _Page(self._analyser, self._days, request.room)
             page.add(best[: request.maximum], partial(self._row, times=times))

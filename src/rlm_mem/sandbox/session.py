@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from keyword import iskeyword
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rlm_mem import errors
@@ -490,12 +489,7 @@ class SandboxSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # As documented, the end of a with block resets the session.
         try:
             self.reset()
@@ -626,10 +620,7 @@ class SandboxSession:
     def _rlm_query(self, question: Any) -> Any:
         if not isinstance(question, str) or not question.strip():
             raise HostCallFailed("TypeError", "rlm_query takes a question as text")
-        outcome = plain(self._sub_question(question))
-        if isinstance(outcome, dict):
-            self._seen_ids.update(chunk_ids_in(outcome.get("chunk_ids")))
-        return outcome
+        return self._sub_outcome(self._sub_question(question))
 
     def _rlm_query_batched(self, questions: Any) -> Any:
         if (
@@ -642,11 +633,15 @@ class SandboxSession:
             )
         # A repeated question is answered once.
         asked = list(dict.fromkeys(questions))
-        answers = dict(zip(asked, map(plain, self._sub_questions(asked)), strict=True)) if asked else {}
-        for outcome in answers.values():
-            if isinstance(outcome, dict):
-                self._seen_ids.update(chunk_ids_in(outcome.get("chunk_ids")))
+        given = self._sub_questions(asked) if asked else []
+        answers = dict(zip(asked, map(self._sub_outcome, given), strict=True))
         return [answers[one] for one in questions]
+
+    def _sub_outcome(self, given: Any) -> Any:
+        outcome = plain(given)
+        if isinstance(outcome, dict):
+            self._seen_ids.update(chunk_ids_in(outcome.get("chunk_ids")))
+        return outcome
 
 
 def _no_model(*_: Any) -> Any:

@@ -120,26 +120,8 @@ class TurnFunctions(HostFunctions):
             for row in shown:
                 row["match"] = _first_of(texts, row["text"])
         if points:
-            listed_places: set[tuple[str, int]] = set()  # a reply may have its own row after that of its turn
-            for row, line in zip(shown, listed, strict=True):
-                row["points"] = new = [
-                    point for point in following_turns.points(line) if point[2] not in listed_places
-                ]
-                listed_places.update(place for _, _, place in new)
-            recurring = recurring_titles(
-                (line.chunk, (title for _, title, _ in row["points"]))
-                for row, line in zip(shown, listed, strict=True)
-            )
-            many = len(shown) > _MANY_ROWS
-            each = max(_MIN_POINTS_CHARS, min(_MAX_POINTS_OF_MANY, _POINTS_OF_LIST // max(1, len(shown))))
-            room = each if many else MAX_POINTS_CHARS
-            for row in shown:
-                kept = [
-                    (level, title)
-                    for level, title, _ in row["points"]
-                    if title not in recurring and not timed(title, today)
-                ]
-                row["points"] = chosen_titles(kept, room)
+            for row, titles_of_row in zip(shown, _points_of(listed, following_turns, today), strict=True):
+                row["points"] = titles_of_row
         return shown
 
     def grep(
@@ -308,6 +290,24 @@ class TurnFunctions(HostFunctions):
         if left_out:
             self.cut.add_remark("blocks of code; code=True gives them")
         return [line for line, _, _ in wholes], rows
+
+
+def _points_of(lines: list[Line], following_turns: FollowingTurns, today: datetime) -> Iterator[list[str]]:
+    """Yield the headings of the replies to each of several lines that are chosen for its row."""
+    listed_places: set[tuple[str, int]] = set()  # a reply may have its own row after that of its turn
+    found: list[list[tuple[int, str]]] = []
+    for line in lines:
+        new = [point for point in following_turns.points(line) if point[2] not in listed_places]
+        listed_places.update(place for _, _, place in new)
+        found.append([(level, title) for level, title, _ in new])
+    recurring = recurring_titles(
+        (line.chunk, (title for _, title in points)) for line, points in zip(lines, found, strict=True)
+    )
+    each = max(_MIN_POINTS_CHARS, min(_MAX_POINTS_OF_MANY, _POINTS_OF_LIST // max(1, len(lines))))
+    room = each if len(lines) > _MANY_ROWS else MAX_POINTS_CHARS
+    for points in found:
+        kept = [one for one in points if one[1] not in recurring and not timed(one[1], today)]
+        yield chosen_titles(kept, room)
 
 
 class FollowingTurns:
