@@ -313,7 +313,7 @@ def test_a_key_cannot_leave_the_brain(continuum: Continuum) -> None:
         with pytest.raises((InvalidMemory, NotFoundError)):
             continuum.traces.find(key)
     with pytest.raises(InvalidMemory):
-        continuum.files.write("system/profiles/../../x.md", "A")
+        continuum.files.read("system/profiles/../../x.md")
 
 
 def test_memories_are_not_changed_inside_a_batch_or_a_read_only_store(

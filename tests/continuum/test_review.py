@@ -277,7 +277,7 @@ def test_a_case_about_another_memory_of_the_same_place_is_obsolete(continuum: Co
     (stored,) = (continuum.files.get(case.entry),)
     assert stored is not None
     text = continuum.files.read(stored.file) or ""
-    continuum.files.write(stored.file, text.replace(stored.title, "Mend the quay"))
+    by_hand(continuum, stored.file, text.replace(stored.title, "Mend the quay"))
     assert "is not" in str(continuum.review.case(case.id).obsolete_because)
     with pytest.raises(ConflictError, match="cannot be decided"):
         continuum.review.reject(case.id, reviewer="Ana", reason="It fails.")

@@ -1199,3 +1199,11 @@ def test_comparing_is_bounded_and_ends_with_the_time_of_the_program(
         monkeypatch.setattr(session, "seconds_left", lambda: -1.0)
         with pytest.raises(TimeoutError):
             session.execute("updates('harbour cranes')")
+
+
+def test_rows_with_any_mark_are_printed(store: ChunkStore) -> None:
+    with REPLSession(store) as session:
+        assert (
+            "[untrusted: ['web']] b"
+            in session.run("print_rows([{'text': 'a'}, {'text': 'b', 'untrusted': ['web']}])").output
+        )

@@ -171,7 +171,7 @@ class Changes:
         with self._store.batch():
             records = self.waiting()
             for record in records:
-                change = self._load_record(record)
+                change = self.load_record(record)
                 self._perform(change, repeated=True)
                 self.log(change)
                 if change.keep:
@@ -315,15 +315,11 @@ class Changes:
             )
         return found
 
-    def recorded(self, record: ChangeRecord) -> Change:
-        """The whole change of a record, with what it says about mirrors and chunks."""
-        return self._load_record(record.file)
-
     def _find_record(self, change_id: str, *folders: str) -> Change | None:
         for folder in folders:
             name = f"{folder}/{change_id}.json"
             if change_id.replace("-", "").isalnum() and self._stored.exists(name):
-                return self._load_record(name)
+                return self.load_record(name)
         return None
 
     def transitions(self) -> list[str]:
@@ -365,7 +361,8 @@ class Changes:
 
         return self.apply(build, undoes=former.id)
 
-    def _load_record(self, name: str) -> Change:
+    def load_record(self, name: str) -> Change:
+        """The whole change in a file of a record; raises StorageError if it cannot be read."""
         try:
             return msgspec.json.decode(self._stored.read(name) or b"", type=Change)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:

@@ -181,7 +181,7 @@ class Pruner:
         if not dry_run:
             with self._changes.locked():
                 for name in expired:
-                    self._files.remove(name)
+                    self._files.stored.remove(name)
                 for transition_id in set(expired.values()):
                     self._changes.forget(transition_id)
         return sorted(expired)

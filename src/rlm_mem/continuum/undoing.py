@@ -57,7 +57,7 @@ def undo_found(store: ChunkStore, tiers: Changes, found: LoggedChange) -> Undone
             undone.id = undo_id
             tiers.log(undone)
         return _undone_change(found, undo_id)
-    change = tiers.undo(tiers.recorded(record), _REASON)
+    change = tiers.undo(tiers.load_record(record.file), _REASON)
     return _undone_change(found, change.id, record.op)
 
 

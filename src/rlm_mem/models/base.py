@@ -514,7 +514,7 @@ class Budget:
                 models=models,
             )
 
-    # The methods below require that the caller holds the lock.
+    # The methods below are called with the lock held.
 
     def _start(self) -> None:
         if self._started is None:

@@ -273,7 +273,7 @@ class RecallSession:
         self.id = self._recorder.trajectory.id
         self._session.shown(self._opening.hit_ids, map(itemgetter("id"), self.hits))
         if len(self._opening.hit_ids) > 1:
-            self._remarks(self._opening.hit_ids)  # the opening itself says which of them are untrusted
+            self._remarks(self._opening.hit_ids)  # the opening has marked the untrusted ones
 
     @property
     def hit_scores(self) -> list[dict[str, Any]]:

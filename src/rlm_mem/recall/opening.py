@@ -334,8 +334,8 @@ def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str
         if hit.chunk_id in summaries
     )
     own = _OWN.search(question) is not None and not advice
-    told = shown or (question_kind(question) not in _FACTS and not own)
-    return shown, len(found) - len(shown) if told else 0
+    counted = shown or (question_kind(question) not in _FACTS and not own)
+    return shown, len(found) - len(shown) if counted else 0
 
 
 def _applying(question: str, analyser: Analyser) -> Callable[[str], bool]:
@@ -405,8 +405,8 @@ def _best_lines(store: ChunkStore, question: str, limit: int, users: Collection[
 
 def _missing(names: Iterable[str], hits: Iterable[Hit]) -> str:
     """The names that fewer than a quarter of the hits contain."""
-    told = [f"{hit.author}\n{hit.snippet}".casefold() for hit in hits]
-    return " ".join(name for name in names if sum(name.casefold() in one for one in told) < len(told) / 4)
+    texts = [f"{hit.author}\n{hit.snippet}".casefold() for hit in hits]
+    return " ".join(name for name in names if sum(name.casefold() in one for one in texts) < len(texts) / 4)
 
 
 def _metadata(summary: Summary, score: float) -> dict[str, Any]:

@@ -354,7 +354,7 @@ def _records(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            _log.warning("%s holds a line that is not JSON", name)
+            _log.warning("%s has a line that is not JSON", name)
             continue
         if isinstance(record, dict):
             yield record
@@ -394,7 +394,7 @@ def _built(stored: BrainFiles, name: str, lines: Iterable[str]) -> Trajectory | 
             elif trajectory is not None and kind == "end":
                 trajectory.outcome = msgspec.convert(record, Outcome)
         except msgspec.ValidationError as error:
-            _log.warning("%s holds a record that does not fit: %s", name, error)
+            _log.warning("%s has a record that does not fit: %s", name, error)
     return trajectory
 
 

@@ -277,8 +277,8 @@ class Dispatcher:
             if name in self._caller_functions:
                 return plain(self._in_thread(function, *args, **keywords))
             if name in _MODEL_CALLS:
-                told = self._in_thread(function, *args, **keywords)
-                return well_formed(told) if isinstance(told, str) else list(map(well_formed, told))
+                reply = self._in_thread(function, *args, **keywords)
+                return well_formed(reply) if isinstance(reply, str) else list(map(well_formed, reply))
             return function(*args, **keywords)
         except (HostCallFailed, Finished, BudgetError, SessionCancelled, TimeoutError):
             raise
