@@ -115,8 +115,7 @@ class _NoModel:
         """Refuse the call with a hint for the program."""
         as_messages(messages)
         raise ModelUnavailable(
-            "this session has no model",
-            hint="print the text and read it yourself, then call finish",
+            "this session has no model", hint="print the text and read it yourself, then call finish"
         )
 
 

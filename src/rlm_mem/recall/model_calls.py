@@ -155,12 +155,7 @@ class ModelCalls:
     """
 
     def __init__(
-        self,
-        client: Any,
-        budget: Budget,
-        config: Config,
-        *,
-        counts_iterations: bool = False,
+        self, client: Any, budget: Budget, config: Config, *, counts_iterations: bool = False
     ) -> None:
         self._client = client
         self._model: LLM | None = None

@@ -186,12 +186,7 @@ class Opening:
 
 
 def build_opening(
-    store: ChunkStore,
-    question: str,
-    *,
-    limit: int = 8,
-    task: str = "",
-    outline: bool = False,
+    store: ChunkStore, question: str, *, limit: int = 8, task: str = "", outline: bool = False
 ) -> Opening:
     """Build the opening of a run: figures, and the best snippets for the raw question, without duplicates.
 
@@ -245,11 +240,7 @@ def build_opening(
 
 
 def _hits(
-    store: ChunkStore,
-    question: str,
-    limit: int,
-    users: Collection[str],
-    wishes: Iterable[Mapping[str, Any]],
+    store: ChunkStore, question: str, limit: int, users: Collection[str], wishes: Iterable[Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """The best chunks for a question by id, with the snippets that have room beside the wishes."""
     found = _best_lines(store, question, 3 * limit, users)

@@ -78,11 +78,7 @@ class Replay:
 
 
 def replay(
-    store: ChunkStore,
-    trajectory: Trajectory | str,
-    *,
-    functions: Any = None,
-    limits: Limits | None = None,
+    store: ChunkStore, trajectory: Trajectory | str, *, functions: Any = None, limits: Limits | None = None
 ) -> Replay:
     """Run a trajectory's programs again.
 

@@ -207,11 +207,7 @@ def prompt_key(prompt: str) -> str:
 
 
 def trajectories(
-    store: ChunkStore,
-    *,
-    since: str | date | None = None,
-    until: str | date | None = None,
-    steps: bool = True,
+    store: ChunkStore, *, since: str | date | None = None, until: str | date | None = None, steps: bool = True
 ) -> Iterator[Trajectory]:
     """Yield the trajectories of the store's namespace, newest first; bounds as in ``list_trajectories``.
 

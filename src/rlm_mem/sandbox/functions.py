@@ -29,13 +29,7 @@ from rlm_mem.sandbox.arguments import (
     tag_list,
 )
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.line_functions import (
-    LineFunctions,
-    Lines,
-    part_of,
-    speakers,
-    users_of,
-)
+from rlm_mem.sandbox.line_functions import LineFunctions, Lines, part_of, speakers, users_of
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.sandbox.subject_functions import SubjectFunctions
 from rlm_mem.sandbox.turn_functions import TurnFunctions

@@ -128,10 +128,7 @@ def as_text(value: ast.expr) -> ast.expr:
 
 def _forwarding_lambda(body: ast.expr) -> ast.Lambda:
     """Return ``lambda *_a, **_k: <body>`` as a node."""
-    return ast.Lambda(
-        ast.arguments([], [], ast.arg("_a"), [], [], ast.arg("_k"), []),
-        body,
-    )
+    return ast.Lambda(ast.arguments([], [], ast.arg("_a"), [], [], ast.arg("_k"), []), body)
 
 
 _FORWARD_ARGS: list[ast.expr] = [ast.Starred(_name("_a"), ast.Load())]

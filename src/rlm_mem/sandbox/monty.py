@@ -185,14 +185,8 @@ def _launcher() -> tuple[Path | None, Path | None]:
         return None, None
     folder = Path(tempfile.mkdtemp(prefix="rlm-mem-"))
     command = folder / "monty"
-    words = (
-        sys.executable,
-        "-I",
-        "-S",
-        "-B",
-        Path(__file__).with_name("monty_launcher.py"),
-        find_monty_binary(),
-    )
+    launcher = Path(__file__).with_name("monty_launcher.py")
+    words = (sys.executable, "-I", "-S", "-B", launcher, find_monty_binary())
     command.write_text(f'#!/bin/sh\nexec {" ".join(shlex.quote(str(word)) for word in words)} "$@"\n')
     command.chmod(0o700)
     return folder, command

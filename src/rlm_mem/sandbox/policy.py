@@ -124,12 +124,8 @@ _DATETIME_PARTS = frozenset(
 )
 
 _ATTRIBUTE_FUNCTIONS = {
-    "getattr": 1,
-    "setattr": 1,
-    "delattr": 1,
-    "hasattr": 1,
-    "attrgetter": 0,
-    "methodcaller": 0,
+    **dict.fromkeys(("getattr", "setattr", "delattr", "hasattr"), 1),
+    **dict.fromkeys(("attrgetter", "methodcaller"), 0),
 }
 """Functions that take the name of an attribute, with the position of that argument."""
 

@@ -282,8 +282,7 @@ class SandboxSession:
         with self._busy("run a program"), self._stoppable():
             if self._final is not None:
                 raise errors.SessionComplete(
-                    "the session is complete: FINAL was called",
-                    hint="call reset(), or open another session",
+                    "the session is complete: FINAL was called", hint="call reset(), or open another session"
                 )
             return self._perform(code, seconds)
 

@@ -116,12 +116,7 @@ class SubjectFunctions(HostFunctions):
         ]
 
     def _pairs(
-        self,
-        subject: str,
-        lines: list[Line],
-        linked: Iterable[dict[str, Any] | None],
-        limit: int,
-        kind: Kind,
+        self, subject: str, lines: list[Line], linked: Iterable[dict[str, Any] | None], limit: int, kind: Kind
     ) -> list[dict[str, Any]]:
         places = self._places([line.chunk for line in lines])
         found_statements = (

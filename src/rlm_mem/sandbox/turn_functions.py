@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.sandbox.arguments import MAX_LINES, chunk_id_of, count, day, optional_text, wanted_texts
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.line_functions import (
-    HostFunctions,
-    Line,
-    Lines,
-    is_assistant,
-    is_speaker,
-    part_of,
-)
+from rlm_mem.sandbox.line_functions import HostFunctions, Line, Lines, is_assistant, is_speaker, part_of
 from rlm_mem.text.blocks import CODE, blocks, sentences
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.patterns import late, linear
