@@ -54,6 +54,7 @@ class Conversation:
         self.answer_tokens = max(32, min(answer_tokens, context_tokens // 4))
         self._room = int((context_tokens - self.answer_tokens) * _MARGIN)
         self._counts: dict[str, int] = {}
+        self._condensed = 0
 
     def add(self, turn: Turn) -> None:
         """Append a finished turn."""
@@ -66,7 +67,9 @@ class Conversation:
         newest output and reply lose their middle, the question loses its middle.
         """
         newest = len(self._turns) - 1
-        for condensed in range(max(1, newest + 1)):
+        # What did not fit before does not fit with one more turn.
+        for condensed in range(self._condensed, max(1, newest + 1)):
+            self._condensed = condensed
             messages = self._build(condensed)
             if self._fits(messages):
                 return messages
