@@ -14,9 +14,11 @@ from rlm_mem.access.confined import joined_memory
 from rlm_mem.errors import ProgramError, TimeoutError
 from rlm_mem.ingest.remember import remember
 from rlm_mem.recall.opening import store_figures
+from rlm_mem.sandbox import turn_functions
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.text.blocks import blocks
 
 _TALK = (
     ("2026-04-30", "talk", "Ana: I bought a guitar.\nBen: Which one?\nAna: A blue one, for 300 euros."),
@@ -1207,3 +1209,14 @@ def test_rows_with_any_mark_are_printed(store: ChunkStore) -> None:
             "[untrusted: ['web']] b"
             in session.run("print_rows([{'text': 'a'}, {'text': 'b', 'untrusted': ['web']}])").output
         )
+
+
+def test_the_code_of_a_long_memory_is_looked_for_once(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create_chunk("\n".join(f"Ana: This is plan {number}.\n# Step {number}" for number in range(40)))
+    read: list[str] = []
+    monkeypatch.setattr(turn_functions, "blocks", lambda text: read.append(text) or blocks(text))
+    with REPLSession(store) as session:
+        rows = session.execute("turns(points=True)")
+        assert len(rows) > 10 and rows[0]["points"] and len(read) == 1

@@ -310,6 +310,8 @@ class FollowingTurns:
         self._lines = lines
         self._following: dict[str, Chunk | None] = {}
         """The next chunk by chunk id, if it was looked up."""
+        self._code: dict[str, list[tuple[int, int]]] = {}
+        """Start and end of each block of code, by chunk id."""
 
     def whole(self, line: Line, listed_places: set[tuple[str, int]]) -> tuple[str, str]:
         """Return a whole turn and the reply to it, which may be split into several chunks; add their places."""
@@ -368,12 +370,22 @@ class FollowingTurns:
             itself = one.chunk.id == line.chunk.id and one.number == line.number
             if one.speaker == line.speaker and one.labelled and not itself:
                 return
-            for match in _headings(one):
+            for match in self._headings(one):
                 title = _title(match)
                 if title and title not in seen:
                     seen.add(title)
                     level = len(match[1]) if match[1] else _BELOW_HEADINGS + len(match[3])
                     yield level, title, (one.chunk.id, match.start())
+
+    def _headings(self, line: Line) -> Iterator[re.Match[str]]:
+        """Return the headings and bold items of a line, in order, except in code, where # begins a comment."""
+        self._lines.check()
+        chunk = line.chunk
+        found = list(_POINT.finditer(chunk.content, line.turn.start, line.turn.end))
+        if found and chunk.id not in self._code:
+            self._code[chunk.id] = [(one.start, one.end) for one in blocks(chunk.content) if one.kind == CODE]
+        code = self._code[chunk.id] if found else []
+        return (match for match in found if not any(start <= match.start() < end for start, end in code))
 
 
 def recurring_titles(titled: Iterable[tuple[Chunk, Iterable[str]]]) -> set[str]:
@@ -416,14 +428,6 @@ def timed(title: str, today: datetime) -> bool:
     return _CLOCK.match(title) is not None or any(
         title.startswith(one.text) for one in find_dates(title, today)
     )
-
-
-def _headings(line: Line) -> Iterator[re.Match[str]]:
-    """Return the headings and bold items of a line, in order, except in code, where # begins a comment."""
-    content = line.chunk.content
-    found = list(_POINT.finditer(content, line.turn.start, line.turn.end))
-    code = [(one.start, one.end) for one in blocks(content) if one.kind == CODE] if found else []
-    return (match for match in found if not any(start <= match.start() < end for start, end in code))
 
 
 def _bounded(text: str, chars: int) -> str:
