@@ -37,6 +37,20 @@ def check_function(value: _Function, what: str) -> _Function:
     raise InputError(f"{what} must be a function, not {shown(value)}")
 
 
+def check_model(model: object) -> None:
+    """Raise InputError unless it may be a model: a name, None, a callable, or an object with ``complete()``."""
+    if not (
+        model is None
+        or isinstance(model, str)
+        or callable(model)
+        or callable(getattr(model, "complete", None))
+    ):
+        raise InputError(
+            f"{type(model).__name__} is not a model",
+            hint="pass a name such as 'openai:gpt-5', a callable, or an object with complete(prompt)",
+        )
+
+
 def check_kind(value: object, kind: type[_Kind], what: str, *, hint: str | None = None) -> _Kind:
     """Return ``value`` if it is an instance of ``kind``; raises InputError."""
     if isinstance(value, kind):

@@ -15,7 +15,7 @@ from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from rlm_mem import results, search as searching, store as storage
-from rlm_mem.arguments import check_kind, check_mapping, not_copied
+from rlm_mem.arguments import check_kind, check_mapping, check_model, not_copied
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core import bulk
 from rlm_mem.store.core.brain_files import is_mirror
@@ -104,8 +104,9 @@ class Memory:
 
         Raises:
             StorageError: the folder or the database cannot be used.
-            InvalidConfig: a setting is wrong.
+            InvalidConfig: a setting is wrong. InputError: ``llm`` is not a model.
         """
+        check_model(llm)
         place = locate(brain)
         store = ChunkStore(
             place if isinstance(place, str) else place / "memory",

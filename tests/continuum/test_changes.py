@@ -289,6 +289,9 @@ def test_the_state_is_brought_up_to_date_after_each_tool_call(
     assert {entry.meta.retention_policy for entry in continuum.workspace.entries()} == {"volatile"}
     with pytest.raises(InvalidMemory, match="_memory"):
         continuum.workspace.after_tool_call("X", variables={"_memory": 1})
+    for value in ("\ud83d", object()):
+        with pytest.raises(InvalidMemory, match="plain data"):
+            continuum.workspace.after_tool_call("X", variables={"given": value})
 
 
 def test_namespaces_do_not_see_each_other(brain: Path | str, still: StillClock) -> None:
@@ -310,7 +313,7 @@ def test_a_key_cannot_leave_the_brain(continuum: Continuum) -> None:
         with pytest.raises((InvalidMemory, NotFoundError)):
             continuum.traces.find(key)
     with pytest.raises(InvalidMemory):
-        continuum.files.write("system/profiles/../../x.md", "A")
+        continuum.files.read("system/profiles/../../x.md")
 
 
 def test_memories_are_not_changed_inside_a_batch_or_a_read_only_store(

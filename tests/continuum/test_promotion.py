@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from rlm_mem.continuum import Continuum
+from rlm_mem.continuum.runs import read_run
+from rlm_mem.errors import InvalidMemory
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.search import search
 
@@ -387,3 +389,14 @@ def test_what_is_in_quarantine_is_neither_promoted_nor_moved(continuum: Continuu
     assert report.promoted == report.merged == report.queued == []
     assert {step.action for step in continuum.prune(dry_run=False).steps} == {"retire"}  # of a merged log
     assert tree(continuum) == before
+
+
+def test_figures_and_steps_that_are_no_figures_break_nothing(continuum: Continuum) -> None:
+    chunk = continuum.store.create_chunk("Tea is hot.", "fact", {"uses": 5}, tags=["use:recorded"])
+    assert [one.file for one in continuum.consolidate().problems] == [chunk.id]
+    with pytest.raises(InvalidMemory):
+        continuum.traces.use(chunk.id, True)
+    run = read_run(f"# G\n\n## Steps\n\n### {'9' * 5_000}. x\n\n### 1. x\n- depends on: {'9' * 5_000}\n")
+    assert [step.number for step in run.steps] == [1]
+    continuum.files.stored.append("log/continuum.jsonl", b'{"ns":"default","op":"promote","details":[1]}\n')
+    assert continuum.health()["promotions_per_month"] == {}

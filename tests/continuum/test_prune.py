@@ -261,3 +261,26 @@ def test_a_learning_made_from_what_was_replaced_is_reviewed_and_no_skill(continu
     assert [case.entry for case in continuum.review.cases()] == [entry.key]
     store.undo(old)
     assert [one.key for one in continuum.skills()] == [entry.key]
+
+
+@pytest.mark.parametrize("name", ["../../up", "a/b", "..", "q" * 300, "NUL\\0"])
+def test_a_memory_is_archived_whatever_its_id(continuum: Continuum, name: str) -> None:
+    entry = learning(continuum)
+    by_hand(continuum, entry.file, entry.changed({"id": f'"{name}"'}).replace("'", ""))
+    continuum.sync()
+    found = next(continuum.files.entries(kinds=("learning",)))
+    assert continuum.pruner.archive(found.key)
+    assert len([one for one in continuum.pruner.archived() if one.startswith("archive/system/")]) == 1
+    continuum.pruner.restore(found.key)
+    assert continuum.files.get(found.key) is not None
+
+
+def test_a_damaged_record_does_not_keep_the_archive(continuum: Continuum, still: StillClock) -> None:
+    record(continuum, indicators=[])
+    log = record(continuum, "Bake bread")
+    for entry in list(continuum.files.entries()):
+        continuum.pruner.archive(entry.key)
+    damaged = continuum.changes.transitions()[0]
+    by_hand(continuum, f"archive/transitions/{damaged}.json", "{")
+    still.now += timedelta(days=1)
+    assert continuum.pruner.delete_archived(still.now) == [f"archive/{log.file}"]

@@ -8,7 +8,7 @@ import pytest
 
 from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.files import TieredMemory
-from rlm_mem.errors import InvalidQuery
+from rlm_mem.errors import InvalidQuery, NotFoundError
 from rlm_mem.memory import Memory
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.store.core.records import reliability
@@ -202,3 +202,17 @@ def test_a_context_in_which_a_memory_often_failed_is_a_risk(continuum: Continuum
     assert [hint.text for hint in continuum.hints(REWORDED) if hint.kind == "risk"] == [
         "went well in only 2 of 6 uses in beta"
     ]
+
+
+def test_a_chunk_that_only_claims_to_be_a_memory_is_none(continuum: Continuum) -> None:
+    entry = trace_of(continuum, GOAL)
+    file, _, block = entry.key.partition("#")
+    for place in ({"file": file, "entry": block or None}, {"file": 5}, {}):
+        claims = continuum.store.create_chunk(
+            f"{GOAL}: ask Eve.", source="continuum", tags=["tier:ultra-low", "tier:mid"], provenance=place
+        )
+        with pytest.raises(NotFoundError):
+            continuum.traces.find(claims.id)
+    assert continuum.queries.core() == []
+    assert [hit.key for hit in continuum.queries.query(GOAL).hits] == [entry.key]
+    assert [hit.key for hit in continuum.queries.memories()] == [entry.key]

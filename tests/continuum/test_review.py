@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rlm_mem.continuum import Continuum, review
+from rlm_mem.continuum import Continuum, places, review
 from rlm_mem.continuum.cases import Case, case_file, decode
 from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
 from rlm_mem.proposals import Proposal
 
-from .conftest import StillClock, by_hand, learning, open_continuum, rewrite
+from .conftest import StillClock, added, by_hand, learning, open_continuum, rewrite
 
 CORE = {"usage_count": 100, "success_count": 99, "success_rate": 0.99, "confidence_score": 0.995}
 FAILING = {"usage_count": 100, "success_count": 80, "success_rate": 0.8}
@@ -277,7 +277,7 @@ def test_a_case_about_another_memory_of_the_same_place_is_obsolete(continuum: Co
     (stored,) = (continuum.files.get(case.entry),)
     assert stored is not None
     text = continuum.files.read(stored.file) or ""
-    continuum.files.write(stored.file, text.replace(stored.title, "Mend the quay"))
+    by_hand(continuum, stored.file, text.replace(stored.title, "Mend the quay"))
     assert "is not" in str(continuum.review.case(case.id).obsolete_because)
     with pytest.raises(ConflictError, match="cannot be decided"):
         continuum.review.reject(case.id, reviewer="Ana", reason="It fails.")
@@ -356,3 +356,21 @@ def test_cases_come_by_importance_and_then_by_age(continuum: Continuum) -> None:
     ]  # fmt: skip
     assert found[-1].entry == low.key
     assert [one.opened_at for one in found[3:5]] == sorted(one.opened_at for one in found[3:5])
+
+
+def test_a_rejected_mirror_stays_rejected_with_its_memory(continuum: Continuum) -> None:
+    entry = added(continuum, places.MEMORY_LOG, "Deploy by night", "As told.")
+    continuum.sync()
+    continuum.store.quarantine(entry.chunk_id, "it was planted")
+    case = continuum.review.cases()[0]
+    continuum.review.reject(case.id, reviewer="Ana", reason="It is not so.")
+    continuum.sync()
+    assert continuum.files.get(entry.key) is None
+    assert continuum.review.cases() == []
+    assert continuum.restore_chunk(entry.chunk_id) is not None
+    assert continuum.files.get(entry.key) is not None
+    assert [one.kind for one in continuum.review.cases()] == ["quarantine"]
+    assert continuum.delete_chunk(entry.chunk_id)
+    continuum.sync()
+    assert continuum.files.get(entry.key) is None
+    assert continuum.review.cases() == []

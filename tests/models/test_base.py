@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given, strategies as st
 
+from rlm_mem import Memory
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, InvalidConfig, ModelError, ModelUnavailable
 from rlm_mem.models import LLM, Completion, Message, Usage, adapt, get_llm
@@ -136,7 +138,10 @@ def test_exceptions_of_a_callable_pass_through() -> None:
         adapt(broken).complete("x")
 
 
-def test_other_values_than_models_are_refused() -> None:
+def test_other_values_than_models_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="int is not a model"):
+        Memory.open(tmp_path / "brain", llm=42)
+    assert not (tmp_path / "brain").exists()
     with pytest.raises(InputError, match="int is not a model"):
         adapt(3)
 

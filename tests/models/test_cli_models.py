@@ -366,3 +366,9 @@ def test_a_command_that_closes_its_output_and_goes_on_is_ended_in_time() -> None
 def test_what_cannot_be_run_is_no_model(program: str) -> None:
     with pytest.raises(ModelUnavailable, match="cannot run"):
         commands_module.run_command([program], "", name="none", timeout=5.0)
+
+
+def test_an_answer_of_codex_may_have_any_line_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = {"type": "item.completed", "item": {"type": "agent_message", "text": "one\u2028two\x85three"}}
+    body = f"sys.stdin.read()\nprint(json.dumps({event!r}, ensure_ascii=False))"
+    assert agent(monkeypatch, tmp_path, "codex", body).complete("x").text == "one\u2028two\x85three"

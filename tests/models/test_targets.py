@@ -70,6 +70,7 @@ def test_the_host_variable_of_ollama_is_understood(monkeypatch: pytest.MonkeyPat
     [
         ("openai-compatible", "m"),
         ("openai-compatible", "m@http://"),
+        ("openai-compatible", "m@http://[half"),
         ("openai", ""),
         ("anthropic", "@http://x/"),
     ],

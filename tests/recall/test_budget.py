@@ -171,6 +171,8 @@ def test_a_hundred_threads_together_make_no_call_too_many() -> None:
         {"iterations": -1},
         {"seconds": 0},
         {"seconds": float("nan")},
+        {"seconds": 10**400},
+        {"tokens": 10**400},
         {"tokens": 1.5},
         {"depth": True},
         {"usd": -1},

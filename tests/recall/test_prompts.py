@@ -803,3 +803,19 @@ def test_a_question_about_advice_opens_with_the_headings_of_the_replies(store: C
     shown = build_opening(store, "What did you recommend about seeds for the garden?").render()
     assert "headings of the reply: Buy early | Store them dry" in shown
     assert "headings of the reply" not in build_opening(store, "Which seeds did I buy?").render()
+
+
+def test_a_long_run_builds_few_prompts() -> None:
+    rendered = 0
+
+    class Counted(Opening):
+        def render(self, *args: int | None) -> str:  # type: ignore[override]
+            nonlocal rendered
+            rendered += 1
+            return super().render(*args)  # type: ignore[arg-type]
+
+    talk = Conversation(SYSTEM_PROMPT, Counted("Who won the cup?"), 8192)
+    for number in range(100):
+        talk.add(Turn(f"reply {number} " * 40, f"output {number} " * 200, f"turn {number}"))
+        talk.messages()
+    assert rendered < 300  # one more for each turn that is condensed

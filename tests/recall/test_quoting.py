@@ -194,3 +194,12 @@ def test_breaking_is_idempotent_and_can_be_undone(text: str) -> None:
     assert "</" not in broken
     if "\\" not in text:
         assert unbroken(broken) == text
+
+
+def test_checking_a_program_of_thousands_of_answers_takes_no_time() -> None:
+    shown = ShownData()
+    shown.add("FINAL(x)")
+    began = time.process_time()
+    assert shown.refusal("x = 1\n" + "FINAL(x)\n" * 3_000, FUNCTIONS) is None
+    assert shown.refusal("if 1:\n" + " a\n" * 15_000, FUNCTIONS) is None
+    assert time.process_time() - began < 2  # once a minute

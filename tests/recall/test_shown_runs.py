@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from rlm_mem.cli import main
 from rlm_mem.errors import InputError
 from rlm_mem.mcp.resources import read_resource
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.recall.shown_runs import shown_trajectory
-from rlm_mem.recall.trajectory import load_trajectory
+from rlm_mem.recall.loop import LoopStep
+from rlm_mem.recall.shown_runs import as_shown, shown_trajectory
+from rlm_mem.recall.trajectory import load_trajectory, unrecorded
+from rlm_mem.store.core.chunk_store import ChunkStore
 
 SECRET = "Ottoline: The combination of the vault behind the clock is 7-19-83."
 ASK = "What is the combination of the vault?"
@@ -97,3 +100,14 @@ def test_no_way_to_see_runs_shows_them(tmp_path: Path, capsys: pytest.CaptureFix
     assert command("replay", run)[0] != 0
     assert not [text for text in seen if "7-19-83" in text or "Ottoline" in text]
     assert all(secret in text or "1 memory now in quarantine" in text for text in seen[:-1]) and not seen[-1]
+
+
+@pytest.mark.local_only("compares texts alone")
+def test_a_run_that_repeats_one_of_many_memories_in_quarantine_is_found(store: ChunkStore) -> None:
+    told = [f"{number}. The lock of room {number} opens with {number * 7919} only." for number in range(30)]
+    hidden = [store.create_chunk("\n".join(f"{line} {part}" for part in range(12))) for line in told]
+    hidden.append(store.create_chunk("Short, but a secret."))
+    output = f"row of text {told[7]} 3\nShort, but a secret. {'x' * 9_000}"
+    run = replace(unrecorded(), steps=[LoopStep(1, 0, "?", 1, 1, "", output=output)])
+    assert as_shown(run, hidden).withheld == (hidden[7].id, hidden[30].id)
+    assert as_shown(run, hidden[8:12]).withheld == ()

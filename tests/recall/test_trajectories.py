@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from recall_memories import block, fill
 
-from rlm_mem.errors import InvalidQuery, NotFoundError, StorageError
+from rlm_mem.config import Config
+from rlm_mem.errors import InputError, InvalidConfig, InvalidQuery, NotFoundError, StorageError
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import (
@@ -23,9 +24,11 @@ from rlm_mem.recall import (
     list_trajectories,
     load_trajectory,
     prune_trajectories,
+    recall_session,
     trajectories,
 )
 from rlm_mem.recall.trajectory import Trajectory, recent, trajectory_file
+from rlm_mem.recall.trajectory_export import export_trajectories
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 
@@ -301,3 +304,29 @@ def test_a_lone_surrogate_in_an_answer_is_recorded(store: ChunkStore) -> None:
         "Odd?"
     )
     assert load_trajectory(store, result.trajectory.id).outcome is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "value"),
+    [(0, "started_at", 7), (0, "query", 5), (-1, "content", 5), (-1, "chunk_ids", 5), (-1, "detail", 5)],
+)
+def test_a_record_with_other_types_hides_no_other_run(
+    store: ChunkStore, line: int, field: str, value: object
+) -> None:
+    damaged, whole = recall(store).trajectory, recall(store).trajectory
+    records = lines(store, damaged)
+    records[line][field] = value
+    data = "".join(json.dumps(record) + "\n" for record in records)
+    store.backend.files(store.namespace).write(trajectory_file(damaged.id), data.encode())
+    assert whole.id in [one.id for one in list_trajectories(store)]
+    assert whole.id in [one["id"] for one in export_trajectories(store)]
+    assert costs(store)
+
+
+def test_a_run_that_cannot_begin_leaves_no_record(store: ChunkStore) -> None:
+    with pytest.raises(InputError):
+        recall_session(store, "What does Ana drink?", functions={"search": len})
+    sub_model = Config.load(None, environ={}, llm={"sub_model": "scripted:missing.json"})
+    with pytest.raises(InvalidConfig):
+        RecallOperation(store, ScriptedLLM(), config=sub_model).recall("What does Ana drink?")
+    assert names(store) == []

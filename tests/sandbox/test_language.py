@@ -14,9 +14,11 @@ from rlm_mem.access.confined import joined_memory
 from rlm_mem.errors import ProgramError, TimeoutError
 from rlm_mem.ingest.remember import remember
 from rlm_mem.recall.opening import store_figures
+from rlm_mem.sandbox import turn_functions
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.text.blocks import blocks
 
 _TALK = (
     ("2026-04-30", "talk", "Ana: I bought a guitar.\nBen: Which one?\nAna: A blue one, for 300 euros."),
@@ -1179,3 +1181,42 @@ def test_a_misspelt_function_is_named(session: REPLSession, name: str, hint: str
     with pytest.raises(ProgramError) as failure:
         session.execute(f"{name}('kite')")
     assert failure.value.hint is not None and hint in failure.value.hint
+
+
+def test_the_match_of_a_text_that_is_longer_in_lower_case_is_whole(store: ChunkStore) -> None:
+    store.create_chunk("Ana: I live in Hauptstrasse 5.")
+    with REPLSession(store) as session:
+        assert session.execute("turns(contains='Hauptstraße')")[0]["match"] == "Hauptstrasse"
+
+
+def test_comparing_is_bounded_and_ends_with_the_time_of_the_program(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (3, 5):
+        store.create_chunk(f"The harbour has {number} cranes.", occurred_at=f"2026-05-0{number}T00:00:00Z")
+    with REPLSession(store) as session:
+        assert len(session.execute("updates('harbour cranes')")) == 1
+        monkeypatch.setattr("rlm_mem.sandbox.subject_functions._SENTENCES", 1)
+        assert session.execute("updates('harbour cranes')") == []
+        monkeypatch.setattr(session, "seconds_left", lambda: -1.0)
+        with pytest.raises(TimeoutError):
+            session.execute("updates('harbour cranes')")
+
+
+def test_rows_with_any_mark_are_printed(store: ChunkStore) -> None:
+    with REPLSession(store) as session:
+        assert (
+            "[untrusted: ['web']] b"
+            in session.run("print_rows([{'text': 'a'}, {'text': 'b', 'untrusted': ['web']}])").output
+        )
+
+
+def test_the_code_of_a_long_memory_is_looked_for_once(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create_chunk("\n".join(f"Ana: This is plan {number}.\n# Step {number}" for number in range(40)))
+    read: list[str] = []
+    monkeypatch.setattr(turn_functions, "blocks", lambda text: read.append(text) or blocks(text))
+    with REPLSession(store) as session:
+        rows = session.execute("turns(points=True)")
+        assert len(rows) > 10 and rows[0]["points"] and len(read) == 1

@@ -617,3 +617,29 @@ def test_a_cloned_brain_cannot_ask_for_the_weaker_isolation(
     (tmp_path / "config.toml").write_text("")
     monkeypatch.setenv("RLM_MEM_SANDBOX_ALLOW_WEAKER_ISOLATION", "true")
     assert Config.load(tmp_path).sandbox.allow_weaker_isolation
+
+
+@pytest.mark.parametrize("name", ["class", "two words", "_hidden", "search"])
+def test_a_host_function_needs_a_name_that_a_program_can_call(store: ChunkStore, name: str) -> None:
+    with pytest.raises(errors.InputError):
+        REPLSession(store, functions={name: len})
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), 1e300, 10**400])
+def test_a_time_limit_must_be_one_that_can_be_waited_for(store: ChunkStore, seconds: float) -> None:
+    with pytest.raises(errors.InputError, match="timeout_seconds must be a number above 0 and below"):
+        REPLSession(store, timeout_seconds=seconds)
+
+
+def test_an_error_that_needs_more_than_a_text_keeps_its_message(store: ChunkStore, engine: str) -> None:
+    def fails() -> None:
+        b"\xff".decode()
+
+    session = REPLSession(store, functions={"fails": fails}, engine=engine)
+    with session, pytest.raises(errors.ProgramError, match="can't decode byte 0xff"):
+        session.execute("fails()")
+
+
+def test_bytes_in_the_context_of_a_prompt_are_text(store: ChunkStore) -> None:
+    with REPLSession(store, lambda prompt: prompt) as session:
+        assert '{"a": "b\'abc\'"}' in session.execute("llm_query('What?', {'a': b'abc'})")

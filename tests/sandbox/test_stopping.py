@@ -19,6 +19,7 @@ from rlm_mem.recall.recall import RecallOperation
 from rlm_mem.recall.shown_runs import list_trajectories
 from rlm_mem.sandbox import seccomp
 from rlm_mem.sandbox.engine import Alarm, Stop, stopped_by
+from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 needs_filter = pytest.mark.skipif(
@@ -376,3 +377,37 @@ def test_the_worker_of_a_program_that_ends_with_its_answer_is_used_again(
         wait_until(lambda: gone(pid))
     else:
         assert not gone(pid)
+
+
+def test_a_session_within_a_host_function_leaves_the_signals_of_the_process_as_they_were(
+    store: ChunkStore,
+) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer)
+
+    def nested(question: str) -> dict[str, Any]:
+        with SandboxSession(store) as inner:
+            return {"answer": inner.execute("2")}
+
+    try:
+        with SandboxSession(store, sub_question=nested) as session:
+            assert session.execute("rlm_query('What?')")["answer"] == 2
+    finally:
+        assert signal.set_wakeup_fd(before) == writer
+        os.close(reader), os.close(writer)
+
+
+def test_a_with_block_that_ends_ends_the_program_of_another_thread(store: ChunkStore) -> None:
+    begun, ended = threading.Event(), threading.Event()
+    session = SandboxSession(store, functions={"begun": begun.set})
+
+    def run() -> None:
+        with pytest.raises(errors.SessionCancelled):
+            session.execute("begun()\nwhile True: pass")
+        ended.set()
+
+    with pytest.raises(errors.SessionBusy), session:
+        threading.Thread(target=run, daemon=True).start()
+        assert begun.wait(20)
+    assert ended.wait(5)

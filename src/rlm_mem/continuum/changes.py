@@ -25,6 +25,7 @@ from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
 from rlm_mem.store.core.brain_files import JOURNAL, mirror_id, own_lines
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit
+from rlm_mem.text.patterns import late
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.changes import WriteTransaction
@@ -35,6 +36,7 @@ _logger = logging.getLogger("rlm_mem.continuum")
 
 _PENDING = "archive/pending"
 _TIERED = ("workspace/", "system/", "memory/")
+_UNSAFE = late(r"[^\w-]")
 _TAIL = 65_536  # bytes at the end of the journal that contain its last lines
 _PREAMBLES = {
     places.MEMORY_LOG: "# Memory log\n\n",
@@ -73,7 +75,7 @@ class Changes:
     def __init__(self, store: ChunkStore, memories: MemoryFiles, mirror: Mirror) -> None:
         self._store = store
         self._files = memories
-        self._mirror = mirror
+        self.mirror = mirror
         self._stored = memories.stored
         self._journal_seen: tuple[Signature | None, int] = None, 0
 
@@ -169,7 +171,7 @@ class Changes:
         with self._store.batch():
             records = self.waiting()
             for record in records:
-                change = self._load_record(record)
+                change = self.load_record(record)
                 self._perform(change, repeated=True)
                 self.log(change)
                 if change.keep:
@@ -239,7 +241,7 @@ class Changes:
                 continue
             if edit.after is not None:
                 entry = self._files.parse(edit.file, None if edit.block is None else "", edit.after)
-                self._mirror.put(entry, change.derived.get(entry.chunk_id, ()))
+                self.mirror.put(entry, change.derived.get(entry.chunk_id, ()))
             else:
                 chunk_id = mirror_id(self._store.namespace, edit.file, edit.block)
                 if chunk_id not in superseded_ids:
@@ -294,7 +296,9 @@ class Changes:
                 step = msgspec.json.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
-            if not isinstance(step, dict) or step.get("ns") != self._store.namespace:
+            if not isinstance(step, dict) or not isinstance(step.get("details", {}), dict):
+                continue
+            if step.get("ns") != self._store.namespace:
                 continue
             if entry not in (None, step.get("entry")) or op not in (None, step.get("op")):
                 continue
@@ -311,15 +315,11 @@ class Changes:
             )
         return found
 
-    def recorded(self, record: ChangeRecord) -> Change:
-        """The whole change of a record, with what it says about mirrors and chunks."""
-        return self._load_record(record.file)
-
     def _find_record(self, change_id: str, *folders: str) -> Change | None:
         for folder in folders:
             name = f"{folder}/{change_id}.json"
             if change_id.replace("-", "").isalnum() and self._stored.exists(name):
-                return self._load_record(name)
+                return self.load_record(name)
         return None
 
     def transitions(self) -> list[str]:
@@ -361,7 +361,8 @@ class Changes:
 
         return self.apply(build, undoes=former.id)
 
-    def _load_record(self, name: str) -> Change:
+    def load_record(self, name: str) -> Change:
+        """The whole change in a file of a record; raises StorageError if it cannot be read."""
         try:
             return msgspec.json.decode(self._stored.read(name) or b"", type=Change)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
@@ -425,4 +426,5 @@ def _is_memory(file: str) -> bool:
 def archive_name(file: str, block: str | None = None) -> str:
     """The path of a memory in the archive; it may already be in use."""
     base, _, suffix = file.rpartition(".")
-    return f"archive/{file}" if block is None else f"archive/{base}/{block}.{suffix}"
+    # An id may be any text, also a path.
+    return f"archive/{file}" if block is None else f"archive/{base}/{_UNSAFE.sub('_', block)[:60]}.{suffix}"

@@ -283,10 +283,7 @@ class MemoryConsolidationAgent:
             {
                 "tier_to": "low",
                 "keep": True,
-                "derived": {
-                    mirror: [chunk_id],
-                    mirror_id(namespace, places.LIBRARY, component): [mirror],
-                },
+                "derived": {mirror: [chunk_id], mirror_id(namespace, places.LIBRARY, component): [mirror]},
                 "details": {"to": key},
             },
         )

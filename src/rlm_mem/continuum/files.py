@@ -127,14 +127,6 @@ class MemoryFiles:
         data = self.stored.read(_checked_path(file))
         return None if data is None else _text(data, file)
 
-    def write(self, file: str, text: str) -> None:
-        """Write a whole file atomically."""
-        self.stored.write(_checked_path(file), text.encode("utf-8"))
-
-    def remove(self, file: str) -> None:
-        """Remove a file if it exists."""
-        self.stored.remove(_checked_path(file))
-
     def names(self) -> list[str]:
         """Names of all files that may contain memories, sorted."""
         return sorted(self.signatures())

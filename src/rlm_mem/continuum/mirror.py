@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.continuum import places
 from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.continuum.schema import TIERS
-from rlm_mem.store.core.brain_files import is_mirror
+from rlm_mem.store.core.brain_files import is_mirror, mirror_id
 from rlm_mem.store.core.records import COMPONENT, TIER_TAG
 
 if TYPE_CHECKING:
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 SOURCE = "continuum"
 #: Tag of plain chunks whose uses are counted.
 MARK = "use:recorded"
+
+
+def key_of(mirror: Chunk | None) -> str | None:
+    """The key of the memory that a chunk mirrors; None for no chunk, and for one that only claims to mirror it."""
+    place = mirror.metadata.provenance if mirror is not None else {}
+    file, block = place.get("file"), place.get("entry")
+    if mirror is None or not isinstance(file, str) or not isinstance(block, str | None):
+        return None
+    is_named = mirror.id == mirror_id(mirror.namespace, file, block)
+    return (f"{file}#{block}" if block else file) if is_named else None
 
 
 def chunk_fields(entry: TieredMemory) -> dict[str, Any]:
@@ -104,8 +114,9 @@ class Mirror:
         tags = [f"{TIER_TAG}{name}" for name in TIERS]
         return [one for one in self._store.list_chunks(any_tags=tags) if is_mirror(one)]
 
-    def file_of(self, chunk_id: str) -> str | None:
-        """The file of the memory that a chunk mirrors, or None."""
+    def key_of(self, chunk_id: str) -> str | None:
+        """The key of the memory that a chunk mirrors, also in quarantine; None for another chunk, or none."""
         chunk = self._store.get_chunk(chunk_id, track=False)
-        file = chunk.metadata.provenance.get("file") if chunk is not None else None
-        return file if isinstance(file, str) else None
+        if chunk is None:
+            chunk = self._store.backend.chunks(self._store.namespace, [chunk_id]).get(chunk_id)
+        return key_of(chunk)

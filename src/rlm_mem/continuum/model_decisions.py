@@ -1,6 +1,6 @@
-"""What a model decides in its own name: proposals that wait in the review queue, and what stored memories replace.
+"""Decisions of a model in its own name: about proposals in the review queue, and about what stored memories replace.
 
-What it is certain of is carried out and can be undone; everything else stays as it is (docs/spec/links.md, Proposals).
+Decisions of which it is certain are carried out and can be undone; nothing else changes (docs/spec/links.md).
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Only ``delete_archived`` deletes, and only from the archive. Ultra-low memories 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -143,12 +144,7 @@ class Pruner:
         Args:
             name: path in the archive, or the former key of the memory.
         """
-        for transition_id in reversed(self._changes.transitions()):
-            try:
-                former = self._changes.transition(transition_id)
-            except StorageError as error:  # the record of another change may be damaged
-                _logger.warning("%s", error)
-                continue
+        for _, former in self._transitions(reversed(self._changes.transitions())):
             names = {edit.file for edit in former.edits if edit.file.startswith("archive/") and edit.after}
             names |= {former.entry} if former.op == "archive" else set()
             if name in names and any(self._files.exists(file) for file in names if "archive/" in file):
@@ -157,6 +153,14 @@ class Pruner:
             f"there is no {name!r:.120} in the archive", hint="rlm-mem tier prune --archived lists it"
         )
 
+    def _transitions(self, ids: Iterable[str]) -> Iterator[tuple[str, Change]]:
+        """Yield transitions; damaged records, which may be of other memories, are skipped with a warning."""
+        for transition_id in ids:
+            try:
+                yield transition_id, self._changes.transition(transition_id)
+            except StorageError as error:
+                _logger.warning("%s", error)
+
     def delete_archived(self, before: datetime, *, dry_run: bool = True) -> list[str]:
         """Permanently delete memories that were archived before a time; by default a dry run.
 
@@ -164,8 +168,8 @@ class Pruner:
         """
         check_flag(dry_run, "dry_run")
         archived_by: dict[str, tuple[str, datetime]] = {}
-        for transition_id in self._changes.transitions():  # oldest first: the last archiving counts
-            former = self._changes.transition(transition_id)
+        for transition_id, former in self._transitions(self._changes.transitions()):
+            # Oldest first: the last archiving counts.
             for edit in former.edits:
                 if edit.file.startswith("archive/") and edit.after is not None:
                     archived_by[edit.file] = (transition_id, parse_time(former.at))
@@ -177,7 +181,7 @@ class Pruner:
         if not dry_run:
             with self._changes.locked():
                 for name in expired:
-                    self._files.remove(name)
+                    self._files.stored.remove(name)
                 for transition_id in set(expired.values()):
                     self._changes.forget(transition_id)
         return sorted(expired)

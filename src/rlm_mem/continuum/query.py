@@ -16,7 +16,7 @@ from rlm_mem.arguments import check_flag, check_mapping, check_words
 from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.chunk.types import shown
 from rlm_mem.continuum.answers import Hint, MemoryHit
-from rlm_mem.continuum.mirror import SOURCE
+from rlm_mem.continuum.mirror import key_of
 from rlm_mem.continuum.runs import read_run
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.errors import InvalidMemory, InvalidQuery
@@ -191,7 +191,8 @@ class QueryMemoryTool:
             stale = list(revisions)
         for chunk in self._store.get_many(stale, track=False).values():
             self._read[chunk.id] = (chunk.revision, chunk)
-        return [self._read[one][1] for one in ids if one in revisions and one in self._read]
+        known = ((one, self._read.get(one)) for one in ids)  # another thread may clear it
+        return [read[1] for one, read in known if read is not None and one in revisions]
 
     def _coverage(self, terms: set[str], chunk: Chunk) -> float:
         """Share of the goal's content words that occur in the memory's title or goal."""
@@ -214,10 +215,8 @@ class QueryMemoryTool:
 
 def _is_current(chunk: Chunk) -> bool:
     """Whether a chunk mirrors a memory that is neither superseded nor just a card of the library."""
-    extra = chunk.metadata.extra
-    return (
-        chunk.metadata.source == SOURCE and not chunk.metadata.superseded_by and not extra.get("component_of")
-    )
+    about = chunk.metadata
+    return not (about.superseded_by or about.extra.get("component_of")) and key_of(chunk) is not None
 
 
 def _hit(chunk: Chunk, weight: float, parts: dict[str, float]) -> MemoryHit:

@@ -97,7 +97,7 @@ def health(files: MemoryFiles, changes: Changes, review: ReviewQueue) -> dict[st
     consolidated = aged = uses = reused = demotions = 0
     promotions: Counter[str] = Counter()
     for step in changes.journal():
-        details = step.get("details") or {}
+        details = step.get("details", {})
         op, month = step.get("op"), str(step.get("ts", ""))[:7]
         if op in ("promote", "merge"):
             promotions[month] += op == "promote"

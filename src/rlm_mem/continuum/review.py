@@ -102,7 +102,7 @@ class ReviewQueue:
         found += [quarantine_case(chunk) for chunk in self._store.quarantined()]
         self._settle(found)
         counts = Counter[str](case.status for case in found if case.status not in _DECIDED)
-        counts.update(decided for _, decided in self._decided.values())
+        counts.update(decided for _, decided in list(self._decided.values()))  # other threads add to it
         return sorted((case for case in found if status in (None, case.status)), key=order_of), counts
 
     def damaged(self) -> list[InvalidEntry]:
@@ -528,11 +528,7 @@ class ReviewQueue:
         """The change that carries out a decision, except the approval of a proposal."""
         case = self._with_decision(case_id, made, until)
         if case.kind == "quarantine":
-            if made.decision == "approved":
-                self._store.release(case.entry)
-            elif made.decision == "rejected":
-                self._store.reject(case.entry, made.reason)
-            return self._draft_decision(case, made.decision, [])
+            return self._quarantine_change(case, made)
         op: str = made.decision
         edits: list[Edit] = []
         if case.kind == "capture":
@@ -551,6 +547,22 @@ class ReviewQueue:
         file = case_file(case_id)
         edits.append(Edit(file=file, before=self._files.read(file), after=encode(case)))
         return self._draft_decision(case, op, edits, **more)
+
+    def _quarantine_change(self, case: Case, made: Decision) -> Change:
+        """The change after a chunk in quarantine is released or rejected; with a mirror, its memory is archived."""
+        memory: TieredMemory | None = None
+        if made.decision == "approved":
+            self._store.release(case.entry)
+        elif made.decision == "rejected":
+            key = self._changes.mirror.key_of(case.entry)
+            self._store.reject(case.entry, made.reason)
+            with suppress(InvalidMemory):  # a memory that cannot be read is mirrored again when it is mended
+                memory = None if key is None else self._files.get(key)
+        if memory is None:
+            return self._draft_decision(case, made.decision, [])
+        case.entry = memory.key
+        edits = self._changes.archived(memory)
+        return self._draft_decision(case, "archive", edits, tier_from=memory.meta.tier, keep=True)
 
     def _draft_decision(self, case: Case, op: str, edits: list[Edit], **more: Any) -> Change:
         """The change that carries out the last decision of a case."""

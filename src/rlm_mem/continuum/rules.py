@@ -87,13 +87,10 @@ def high_to_mid(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Fron
     ]
     if meta.retention_policy == "volatile":
         checks.append(Check("retention", False, "volatile memories are never consolidated"))
-    if len(meta.frequency_history or ()) > 1 and not _used_since_transition(meta):
+    moved_before = len(meta.frequency_history or ()) > 1
+    if moved_before and (meta.last_used is None or parse_time(meta.last_used) <= parse_time(meta.since)):
         checks.append(Check("evidence", False, "not used since it was demoted"))
     return checks
-
-
-def _used_since_transition(meta: Frontmatter) -> bool:
-    return meta.last_used is not None and parse_time(meta.last_used) > parse_time(meta.since)
 
 
 def _check_steps(run: ExecutionRecord) -> Check:

@@ -12,7 +12,7 @@ from rlm_mem.arguments import check_mapping
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.text.patterns import late
 
-_STEP = late(r"###\s+(\d+)\.\s*(.*)\Z")
+_STEP = late(r"###\s+(\d{1,9})\.\s*(.*)\Z")
 _ITEM = late(r"[-*]\s+(.*)\Z")
 _PAIR = late(r"(call|validation|on error|depends on|status|result)\s*:\s*(.*)\Z", re.IGNORECASE)
 _LISTS = {
@@ -202,6 +202,6 @@ def _read_step_line(line: str, steps: list[dict[str, Any]]) -> None:
         return
     name, value = pair[1].lower().replace(" ", "_"), pair[2]
     if name == "depends_on":
-        steps[-1][name] = tuple(int(number) for number in re.findall(r"\d+", value))
+        steps[-1][name] = tuple(int(number) for number in re.findall(r"\d{1,9}", value))
     else:
         steps[-1][name] = _parse_value(value)

@@ -210,13 +210,13 @@ def _skill_text(
 ) -> str:
     paragraph = entry.body.strip().partition("\n\n")[2].partition("\n\n")[0]
     title, first = (" ".join(one.split()) for one in (entry.title, paragraph))
-    told = first if first.startswith(title) else title  # the title of a long text is only its beginning
+    subject = first if first.startswith(title) else title  # the title of a long text is only its beginning
     rate = (
         ""
         if entry.meta.rate is None
         else f" {entry.meta.rate:.0%} of {entry.meta.usage_count} uses went well."
     )
-    description = f"{told[:800].rstrip('.')}.{rate}"
+    description = f"{subject[:800].rstrip('.')}.{rate}"
     listed = "\n".join(f"- {one}" for one in evidence)
     body = f"{entry.body.strip()}\n\n## Evidence\n\n{listed}\n"
     fields = {

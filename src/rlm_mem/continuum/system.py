@@ -12,7 +12,7 @@ from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles
-from rlm_mem.continuum.mirror import Mirror
+from rlm_mem.continuum.mirror import Mirror, key_of
 from rlm_mem.continuum.prune import Pruner
 from rlm_mem.continuum.query import QueryMemoryTool, hints, program_functions
 from rlm_mem.continuum.reports import (
@@ -28,7 +28,7 @@ from rlm_mem.continuum.traces import Traces
 from rlm_mem.continuum.undoing import change_to_undo, recorded_changes, undo_found
 from rlm_mem.continuum.workspace import Workspace
 from rlm_mem.errors import ConflictError, InvalidMemory, RlmMemError
-from rlm_mem.store.core.brain_files import MIRRORED, mirror_id, place_of
+from rlm_mem.store.core.brain_files import MIRRORED, place_of
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import Repair
@@ -138,7 +138,7 @@ class Continuum:
         Raises:
             ConflictError: it is to be deleted permanently, but its memory is not archived.
         """
-        key = self._key_of(self.store.get_chunk(chunk_id, track=False))
+        key = self.mirror.key_of(chunk_id)
         if key is None or self.files.get(key) is None:
             return self.store.delete_chunk(chunk_id, permanent)
         if permanent:
@@ -151,29 +151,19 @@ class Continuum:
     def restore_chunk(self, chunk_id: str) -> Chunk | None:
         """Restore the archived memory that a mirror shows, with the mirror; None if it is not in the archive."""
         mirror = self.store.get_archived(chunk_id)
-        key = self._key_of(mirror)
+        key = key_of(mirror)
         if mirror is None or key is None or mirror.metadata.superseded_by or self.files.get(key) is not None:
             return self.store.restore_chunk(chunk_id)  # only the mirror was archived
         self.pruner.restore(key)
-        return self.store.get_chunk(chunk_id, track=False)
+        return self.store.get_chunk(chunk_id, track=False) or mirror  # it may be in quarantine
 
     def refuse_new_text(self, chunk_id: str) -> None:
         """Raise ConflictError if a chunk is the mirror of a memory, whose text is changed in its file."""
-        key = self._key_of(self.store.get_chunk(chunk_id, track=False))
+        key = self.mirror.key_of(chunk_id)
         if key is not None and self.files.get(key) is not None:
             raise ConflictError(
                 f"{chunk_id} shows the tiered memory {key}", hint="edit that file of the brain"
             )
-
-    def _key_of(self, mirror: Chunk | None) -> str | None:
-        """Return the key of the memory that a mirror shows; None for no chunk, or one that is no mirror."""
-        shown = mirror.metadata.provenance if mirror is not None else {}
-        file, block = shown.get("file"), shown.get("entry")
-        if mirror is None or not isinstance(file, str) or not isinstance(block, str | None):
-            return None
-        # A chunk that a client stored may only say so.
-        named = mirror.id == mirror_id(self.store.namespace, file, block)
-        return (f"{file}#{block}" if block else file) if named else None
 
     def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:
         """Restore the files of a transition, byte for byte."""
@@ -293,7 +283,7 @@ class Continuum:
             for file in removed:
                 del known[file]
             for chunk_id in self._orphans(known):
-                if self.mirror.file_of(chunk_id) not in broken:
+                if (self.mirror.key_of(chunk_id) or "").partition("#")[0] not in broken:
                     self.store.delete_chunk(chunk_id)
         self.files.stored.write(MIRRORED, msgspec.json.encode(known), durable=False)
         return len(changed) + len(removed)
@@ -314,9 +304,7 @@ class Continuum:
         entries = [entry for entry in entries if entry.kind != "state"]
         for entry in entries:
             self.mirror.put(entry)
-        if problems:
-            return None
-        return {entry.chunk_id for entry in entries}
+        return None if problems else {entry.chunk_id for entry in entries}
 
     def _load_sync_state(self) -> _SyncState:
         try:

@@ -14,7 +14,7 @@ from rlm_mem.chunk.types import as_list
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, archive_name
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
-from rlm_mem.continuum.mirror import MARK, SOURCE
+from rlm_mem.continuum.mirror import MARK, key_of
 from rlm_mem.continuum.rules import after_use
 from rlm_mem.continuum.runs import ExecutionRecord, ToolCall, as_step, write_run
 from rlm_mem.continuum.schema import TIERS, Frontmatter, stamp, tier_fields
@@ -192,10 +192,7 @@ class Traces:
     def find(self, key: str) -> TieredMemory:
         """The memory with this key, or mirrored by this chunk; raises NotFoundError."""
         if check_words(key, "key").startswith("chunk-"):
-            chunk = self._store.get_chunk(key, track=False)
-            place = chunk.metadata.provenance if chunk is not None else {}
-            if chunk is not None and chunk.metadata.source == SOURCE and place.get("file"):
-                key = place["file"] + (f"#{place['entry']}" if place.get("entry") else "")
+            key = key_of(self._store.get_chunk(key, track=False)) or key
         entry = None if key.startswith("chunk-") else self._files.get(key)
         if entry is None:
             raise NotFoundError(f"there is no memory {key!r:.120}", hint="rlm-mem tier list shows them")
@@ -237,7 +234,7 @@ class Traces:
         }
         if key.startswith("chunk-"):
             chunk = self._store.get_chunk(key, track=False)
-            if chunk is not None and chunk.metadata.source != SOURCE:
+            if chunk is not None and key_of(chunk) is None:
                 return self._use_chunk(key, success, use_fields)
         memory_key = self.find(key).key
 
@@ -288,9 +285,9 @@ class Traces:
 
 def chunk_meta(chunk: Chunk) -> Frontmatter:
     """The figures of a plain chunk as those of a mid-tier memory; raises InvalidMemory if damaged."""
-    uses = chunk.metadata.extra.get("uses") or {}
-    known = {name: value for name, value in uses.items() if name in Frontmatter.__struct_fields__}
     try:
+        uses = msgspec.convert(chunk.metadata.extra.get("uses") or {}, dict[str, Any])
+        known = {name: value for name, value in uses.items() if name in Frontmatter.__struct_fields__}
         return msgspec.convert(
             {**known, **tier_fields("mid"), "confidence_score": chunk.metadata.confidence}, Frontmatter
         )

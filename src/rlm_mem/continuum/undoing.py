@@ -61,12 +61,15 @@ def undo_found(store: ChunkStore, tiers: Changes, found: LoggedChange) -> Undone
             undone.id = undo_id
             tiers.log(undone)
         return _undone_change(found, undo_id)
-    change = tiers.undo(tiers.recorded(record), _REASON)
+    change = tiers.undo(tiers.load_record(record.file), _REASON)
     return _undone_change(found, change.id, record.op)
 
 
 def _forget_import(store: ChunkStore, change: LoggedChange) -> None:
-    """Let what an undone change imported be imported again: which of the files it was from is not recorded."""
+    """Remove an undone import from the ledger, so that it can be repeated.
+
+    All lines of files are removed, since the ledger does not record which file a memory came from.
+    """
     made = {str(one.get("chunk_id")) for one in change.events if one["op"] in ("create", "import")}
     lines = (store.files.read(LEDGER) or b"").splitlines(keepends=True) if made else []
     from_texts = {line for line in lines if not line.startswith(b'["chunk:') and named_ids(line, made)}

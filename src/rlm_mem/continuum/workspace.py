@@ -106,7 +106,7 @@ class Workspace:
     def _clear(self) -> list[str]:
         present = [file for file in places.STATE_FILES if self._files.exists(file)]
         for file in present:
-            self._files.remove(file)
+            self._files.stored.remove(file)
         return present
 
     def _fields(self, file: str) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class Workspace:
         screened = screen(text, self._store.config.secrets)
         if screened.found:
             self._store.on_secret(file, screened)
-        self._files.write(file, new_text(self._fields(file), screened.text))
+        self._files.stored.write(file, new_text(self._fields(file), screened.text).encode("utf-8"))
 
     def _put_variables(self, variables: Mapping[str, Any]) -> None:
         file = f"{places.STATE}/variables.json"
@@ -138,6 +138,6 @@ class Workspace:
             self._store.on_secret(file, found)
         try:
             data = msgspec.json.encode({"_memory": self._fields(file), **variables})
-        except (TypeError, msgspec.MsgspecError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidMemory(f"{file}: variables must be plain data: {error}") from None
-        self._files.write(file, msgspec.json.format(data, indent=2).decode("utf-8") + "\n")
+        self._files.stored.write(file, msgspec.json.format(data, indent=2) + b"\n")

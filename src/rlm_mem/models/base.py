@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal, Protocol, TypedDict, TypeGuard, Unpack, runtime_checkable
 
+from rlm_mem.chunk.types import shown
 from rlm_mem.errors import BudgetError, InputError, InvalidConfig, MaxIterationsError
 from rlm_mem.text.patterns import late
 from rlm_mem.text.tokens import count_tokens
@@ -213,6 +214,7 @@ def estimate_usage(prompt: str, answer: str) -> Usage:
     return Usage(count_tokens(prompt), count_tokens(answer), estimated=True)
 
 
+_MAX_LIMIT = 1e300
 BUDGET_NAMES = ("iterations", "depth", "seconds", "model_calls", "tokens", "usd")
 """All values of ``BudgetError.stopped_by``."""
 
@@ -258,9 +260,10 @@ class Limits:
                 continue
             whole = name not in ("seconds", "usd")
             number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-            if not number or not math.isfinite(value) or (whole and not isinstance(value, int)):
+            # An integer is compared without conversion, which fails for a very large one.
+            if not number or not abs(value) < _MAX_LIMIT or (whole and not isinstance(value, int)):
                 kind = "a whole number" if whole else "a finite number"
-                raise InvalidConfig(f"limit {name} must be {kind} or None, not {value!r}")
+                raise InvalidConfig(f"limit {name} must be {kind} or None, not {shown(value)}")
             if value < 0 or (name == "seconds" and value == 0):
                 raise InvalidConfig(
                     f"limit {name} must be {'above' if name == 'seconds' else 'at least'} 0: {value!r}"
@@ -511,7 +514,7 @@ class Budget:
                 models=models,
             )
 
-    # The methods below require that the caller holds the lock.
+    # The methods below are called with the lock held.
 
     def _start(self) -> None:
         if self._started is None:

@@ -166,7 +166,7 @@ def _read_codex(outcome: CommandResult) -> Completion:
     text: str | None = None
     failure = ""
     used: Mapping[str, Any] = {}
-    for line in outcome.output.splitlines():
+    for line in outcome.output.split("\n"):  # other line ends may be within a text
         event = _json_object(line) or {}
         item = _mapping(event.get("item"))
         if event.get("type") == "item.completed" and item.get("type") == "agent_message":

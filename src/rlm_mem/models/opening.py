@@ -11,8 +11,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Unpack
 
+from rlm_mem.arguments import check_model
 from rlm_mem.config import Config, LLMConfig
-from rlm_mem.errors import InputError, InvalidConfig, ModelError, ModelUnavailable, RlmMemError
+from rlm_mem.errors import InvalidConfig, ModelError, ModelUnavailable, RlmMemError
 from rlm_mem.extensions import PROVIDERS as GROUP, described, extension
 from rlm_mem.models.apis import APIS
 from rlm_mem.models.base import LLM, Completion, Options, Prompt, estimate_usage, is_llm, render_prompt
@@ -94,12 +95,9 @@ def adapt(model: object, config: Config | None = None) -> LLM:
     if callable(complete):
         name = getattr(model, "name", None)
         return _PlainLLM(complete, name if isinstance(name, str) else type(model).__name__)
-    if callable(model):
-        return _PlainLLM(model, getattr(model, "__name__", type(model).__name__))
-    raise InputError(
-        f"{type(model).__name__} is not a model",
-        hint="pass a name such as 'openai:gpt-5', a callable, or an object with complete(prompt)",
-    )
+    check_model(model)
+    assert callable(model)
+    return _PlainLLM(model, getattr(model, "__name__", type(model).__name__))
 
 
 def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:

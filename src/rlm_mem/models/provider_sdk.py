@@ -191,8 +191,7 @@ def _classify(
         )
     if status is not None and (status in TRANSIENT_STATUS or status >= 500):
         return TransientFailure(
-            ModelOverloaded(f"{url} failed with status {status}: {detail}", hint="retry later"),
-            retry_after,
+            ModelOverloaded(f"{url} failed with status {status}: {detail}", hint="retry later"), retry_after
         )
     if status is not None or isinstance(error, sdk.ModelRequestRejectedError):
         return ModelRefused(f"{name} refused the request: {detail}")

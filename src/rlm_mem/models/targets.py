@@ -79,7 +79,10 @@ def _checked_url(api: Api, url: str | None) -> str | None:
                 hint=f"set llm.base_url, or write {api.name}:MODEL@http://localhost:8080/v1",
             )
         return None
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # such as an open bracket
+        parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidConfig(f"{url!r:.200} is not the address of a server", hint="write http://HOST:PORT/v1")
     if api.below_v1 and parts.path in ("", "/"):

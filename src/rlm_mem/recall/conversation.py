@@ -40,6 +40,9 @@ class Conversation:
         opening: the question with metadata; its hits are cut before the newest output.
         context_tokens: window of the model, in tokens.
         answer_tokens: tokens reserved for the reply, at most a quarter of the window.
+
+    Attributes:
+        answer_tokens: most tokens of a reply that fits the window beside a full prompt.
     """
 
     def __init__(
@@ -48,14 +51,10 @@ class Conversation:
         self._system = system
         self._opening = opening
         self._turns: list[Turn] = []
-        self._answer_tokens = max(32, min(answer_tokens, context_tokens // 4))
-        self._room = int((context_tokens - self._answer_tokens) * _MARGIN)
+        self.answer_tokens = max(32, min(answer_tokens, context_tokens // 4))
+        self._room = int((context_tokens - self.answer_tokens) * _MARGIN)
         self._counts: dict[str, int] = {}
-
-    @property
-    def answer_tokens(self) -> int:
-        """Most tokens of a reply that fits the window beside a full prompt."""
-        return self._answer_tokens
+        self._condensed = 0
 
     def add(self, turn: Turn) -> None:
         """Append a finished turn."""
@@ -68,7 +67,9 @@ class Conversation:
         newest output and reply lose their middle, the question loses its middle.
         """
         newest = len(self._turns) - 1
-        for condensed in range(max(1, newest + 1)):
+        # What did not fit before does not fit with one more turn.
+        for condensed in range(self._condensed, max(1, newest + 1)):
+            self._condensed = condensed
             messages = self._build(condensed)
             if self._fits(messages):
                 return messages

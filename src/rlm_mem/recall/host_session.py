@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.arguments import check_flag, check_kind
@@ -116,8 +115,7 @@ class _NoModel:
         """Refuse the call with a hint for the program."""
         as_messages(messages)
         raise ModelUnavailable(
-            "this session has no model",
-            hint="print the text and read it yourself, then call finish",
+            "this session has no model", hint="print the text and read it yourself, then call finish"
         )
 
 
@@ -246,8 +244,6 @@ class RecallSession:
         self._recorder = runner.recorder(self.query, "session", "host", limits)
         if self._form is not None:
             self._recorder.trajectory.result_schema = self._form.json_schema
-        self._recorder.begin(self.store_summary, self.hits)
-        self.id = self._recorder.trajectory.id
         recorded = RecordedLLM(runner.llm, self._recorder)
         if self._session is None:
             self._session = REPLSession(
@@ -270,9 +266,13 @@ class RecallSession:
             self._session.__enter__()
         else:
             self._session.next_question(self.query, self._budget, recorded)
+        self._recorder.begin(
+            self.store_summary, self.hits
+        )  # only now: a session that is refused leaves no record
+        self.id = self._recorder.trajectory.id
         self._session.shown(self._opening.hit_ids, map(itemgetter("id"), self.hits))
         if len(self._opening.hit_ids) > 1:
-            self._remarks(self._opening.hit_ids)  # the opening itself says which of them are untrusted
+            self._remarks(self._opening.hit_ids)  # the opening has marked the untrusted ones
 
     @property
     def hit_scores(self) -> list[dict[str, Any]]:
@@ -416,9 +416,7 @@ class RecallSession:
     def __enter__(self) -> RecallSession:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _end(self, final: Final | None) -> RecallResult:

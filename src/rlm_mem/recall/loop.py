@@ -583,10 +583,7 @@ class Loop:
     def _result(self, stopped_by: str | None, *, handed_over: str = "") -> LoopResult:
         """The result of the run so far."""
         return LoopResult.of(
-            self._session.final,
-            steps=tuple(self._steps),
-            stopped_by=stopped_by,
-            handed_over=handed_over,
+            self._session.final, steps=tuple(self._steps), stopped_by=stopped_by, handed_over=handed_over
         )
 
 

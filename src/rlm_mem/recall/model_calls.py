@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from rlm_mem.errors import InputError, ModelError, ModelRefused
-from rlm_mem.models.base import Completion, Usage, as_messages, estimate_usage
+from rlm_mem.models.base import Completion, Usage, as_messages, estimate_usage, sendable
 from rlm_mem.models.opening import adapt
 from rlm_mem.recall.programs import MAX_REPLY_CHARS
 from rlm_mem.recall.prompts import fenced
@@ -155,12 +155,7 @@ class ModelCalls:
     """
 
     def __init__(
-        self,
-        client: Any,
-        budget: Budget,
-        config: Config,
-        *,
-        counts_iterations: bool = False,
+        self, client: Any, budget: Budget, config: Config, *, counts_iterations: bool = False
     ) -> None:
         self._client = client
         self._model: LLM | None = None
@@ -373,8 +368,7 @@ def render(prompt: Any, context: Any) -> str:
             f"the prompt has {len(text):,} characters; at most {MAX_PROMPT_CHARS:,} are accepted",
             hint="pass only the relevant passages",
         )
-    # A lone surrogate cannot be sent to any model.
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return sendable(text)
 
 
 def _context_text(context: Any) -> str:
@@ -393,6 +387,6 @@ def _context_text(context: Any) -> str:
 def _as_json(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(value, key=repr)  # in the same order in every process, so that a replay finds the call
-    if isinstance(value, Sequence):
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
         return list(value)
     return preview(value)

@@ -41,6 +41,7 @@ from rlm_mem.recall.question_kinds import (
     subject_of,
     weighs_several,
 )
+from rlm_mem.sandbox.arguments import shortened
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.line_functions import speakers, users_of
 from rlm_mem.search.query import question_kind
@@ -88,6 +89,8 @@ _FACTS = frozenset(("how_long", "how_many", "when", "where", "who", "yes_no"))
 _OPENING_BYTES = 2_400
 """Most bytes of the snippets of an opening: about 600 tokens of English."""
 _HEAD_BYTES = 40
+_NAME_CHARS = 60
+"""Most characters of a tag, a speaker or the id of a conversation."""
 
 
 @dataclass(frozen=True)
@@ -183,12 +186,7 @@ class Opening:
 
 
 def build_opening(
-    store: ChunkStore,
-    question: str,
-    *,
-    limit: int = 8,
-    task: str = "",
-    outline: bool = False,
+    store: ChunkStore, question: str, *, limit: int = 8, task: str = "", outline: bool = False
 ) -> Opening:
     """Build the opening of a run: figures, and the best snippets for the raw question, without duplicates.
 
@@ -242,11 +240,7 @@ def build_opening(
 
 
 def _hits(
-    store: ChunkStore,
-    question: str,
-    limit: int,
-    users: Collection[str],
-    wishes: Iterable[Mapping[str, Any]],
+    store: ChunkStore, question: str, limit: int, users: Collection[str], wishes: Iterable[Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """The best chunks for a question by id, with the snippets that have room beside the wishes."""
     found = _best_lines(store, question, 3 * limit, users)
@@ -331,8 +325,8 @@ def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str
         if hit.chunk_id in summaries
     )
     own = _OWN.search(question) is not None and not advice
-    told = shown or (question_kind(question) not in _FACTS and not own)
-    return shown, len(found) - len(shown) if told else 0
+    counted = shown or (question_kind(question) not in _FACTS and not own)
+    return shown, len(found) - len(shown) if counted else 0
 
 
 def _applying(question: str, analyser: Analyser) -> Callable[[str], bool]:
@@ -402,8 +396,8 @@ def _best_lines(store: ChunkStore, question: str, limit: int, users: Collection[
 
 def _missing(names: Iterable[str], hits: Iterable[Hit]) -> str:
     """The names that fewer than a quarter of the hits contain."""
-    told = [f"{hit.author}\n{hit.snippet}".casefold() for hit in hits]
-    return " ".join(name for name in names if sum(name.casefold() in one for one in told) < len(told) / 4)
+    texts = [f"{hit.author}\n{hit.snippet}".casefold() for hit in hits]
+    return " ".join(name for name in names if sum(name.casefold() in one for one in texts) < len(texts) / 4)
 
 
 def _metadata(summary: Summary, score: float) -> dict[str, Any]:
@@ -416,9 +410,9 @@ def _metadata(summary: Summary, score: float) -> dict[str, Any]:
         "lines": [],
     }
     if summary.tags:
-        line["tags"] = [_short(tag) for tag in summary.tags[:5]]
+        line["tags"] = [shortened(tag, _NAME_CHARS) for tag in summary.tags[:5]]
     if summary.conversation_id:
-        line["conversation"] = _short(summary.conversation_id)
+        line["conversation"] = shortened(summary.conversation_id, _NAME_CHARS)
     if summary.superseded_by:
         line["superseded_by"] = summary.superseded_by
     line |= outside(summary.origin, summary.trust)
@@ -448,12 +442,8 @@ def store_figures(store: ChunkStore) -> dict[str, Any]:
         figures["from"], figures["to"] = str(stats["first_at"])[:10], str(stats["last_at"])[:10]
     who = speakers(store)
     if who:
-        figures["speakers"] = [_short(name) for name in who]
+        figures["speakers"] = [shortened(name, _NAME_CHARS) for name in who]
     tags = store.tag_counts(12)
     if tags:
-        figures["tags"] = {_short(tag): count for tag, count in tags}
+        figures["tags"] = {shortened(tag, _NAME_CHARS): count for tag, count in tags}
     return figures
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:59] + "…"

@@ -43,14 +43,14 @@ CLOSEST_BESIDE = "This answer is not certain. These memories also come close."
 """Introduces the closest memories beside an uncertain answer."""
 
 _CANCELLATIONS = frozenset(
-    {
+    (
         "SessionCancelled",
         "CallCancelled",
         "CancelledError",
         "KeyboardInterrupt",
         "SystemExit",
         "GeneratorExit",
-    }
+    )
 )
 """Exceptions by which the caller ends a run; records contain them as ``TYPE: message``."""
 

@@ -16,6 +16,7 @@ import ast
 import re
 import textwrap
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
@@ -408,15 +409,12 @@ class ShownData:
         tree = parse_program(code)
         reading = frozenset(functions) - _NOT_READING
         is_harmless = _only_concludes(tree) or (
-            tree is not None and _lacks_final(tree) and only_reads(tree, reading)
+            tree is not None and not _has_final(tree) and only_reads(tree, reading)
         )
         if not is_harmless and self._was_shown(_normalised(code)):
             return _quoted_error("this program")
-        lines = code.encode("utf-8", "replace").split(b"\n")
-        for statement in _finals(tree):
-            text = _normalised(_source(lines, statement))
-            if self._was_shown(text) and self._is_fully_quoted(tree, statement, lines):
-                return _quoted_error("this call of FINAL")
+        if tree is not None and self._has_quoted_answer(code, tree):
+            return _quoted_error("this call of FINAL")
         if copied := sorted(self._examples & _phrases(tree)):
             return QuotedProgram(
                 f"{copied[0]!r} is from an example of the instructions, so this program was not run",
@@ -424,17 +422,33 @@ class ShownData:
             )
         return None
 
-    def _is_fully_quoted(self, tree: ast.Module | None, statement: ast.stmt, lines: list[bytes]) -> bool:
-        """Whether the statements that set the variables of a quoted statement are all quoted, too."""
-        names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id != "FINAL"}
-        if not names:
-            return True
-        setters = [
-            other
-            for other in (tree.body if tree is not None else ())
-            if other is not statement and statement not in ast.walk(other) and names & _bound(other)
+    def _has_quoted_answer(self, code: str, tree: ast.Module) -> bool:
+        """Whether a statement with FINAL is quoted, and so are the statements that set its variables, if it has any."""
+        lines = code.encode("utf-8", "replace").split(b"\n")
+        finals = [
+            (top, {one.id for one in ast.walk(final) if isinstance(one, ast.Name) and one.id != "FINAL"})
+            for top in tree.body
+            for final in _finals(top)
+            if self._was_shown(_normalised(_source(lines, final)))
         ]
-        return bool(setters) and all(self._was_shown(_normalised(_source(lines, one))) for one in setters)
+        if not finals:
+            return False
+        names = frozenset[str]().union(*(used for _, used in finals))
+        bound = {top: names & _bound(top) for top in tree.body}
+        unquoted = {
+            top for top, own in bound.items() if own and not self._was_shown(_normalised(_source(lines, top)))
+        }
+        setters = Counter(name for own in bound.values() for name in own)
+        unquoted_setters = Counter(name for top in unquoted for name in bound[top])
+        for top, used in finals:
+            own = used & bound[top]  # what the statement itself sets does not count
+            others = sum(setters[name] for name in used) - len(own)
+            unquoted_others = sum(unquoted_setters[name] for name in used) - (
+                len(own) if top in unquoted else 0
+            )
+            if not used or (others and not unquoted_others):
+                return True
+        return False
 
     def _was_shown(self, text: str) -> bool:
         return bool(text) and any(text in data for data in self._data)
@@ -463,23 +477,16 @@ def _normalised(text: str) -> str:
     return "".join(text.casefold().translate(_TABLE).split())
 
 
-def _finals(tree: ast.Module | None) -> Iterator[ast.stmt]:
+def _finals(tree: ast.AST) -> Iterator[ast.stmt]:
     """Yield the innermost statements that contain the name FINAL."""
-    stack: list[ast.AST] = [tree] if tree is not None else []
+    stack = [tree]
     while stack:
         node = stack.pop()
-        inner = [
-            one
-            for one in ast.iter_child_nodes(node)
-            if isinstance(one, ast.stmt | ast.ExceptHandler | ast.match_case)
-        ]
-        stack += inner
-        if isinstance(node, ast.stmt):
-            parts = [one for one in ast.iter_child_nodes(node) if one not in inner]
-            if any(
-                isinstance(name, ast.Name) and name.id == "FINAL" for part in parts for name in ast.walk(part)
-            ):
-                yield node
+        parts: list[ast.AST] = []
+        for one in ast.iter_child_nodes(node):
+            (stack if isinstance(one, ast.stmt | ast.ExceptHandler | ast.match_case) else parts).append(one)
+        if isinstance(node, ast.stmt) and any(map(_has_final, parts)):
+            yield node
 
 
 def _only_concludes(tree: ast.Module | None) -> bool:
@@ -495,10 +502,8 @@ def is_fixed_answer(code: str) -> bool:
     return all(node.id == "FINAL" for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
-def _lacks_final(tree: ast.Module | None) -> bool:
-    return tree is not None and not any(
-        isinstance(node, ast.Name) and node.id == "FINAL" for node in ast.walk(tree)
-    )
+def _has_final(tree: ast.AST) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "FINAL" for node in ast.walk(tree))
 
 
 def _phrases(tree: ast.Module | None) -> frozenset[str]:

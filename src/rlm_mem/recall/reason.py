@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -201,8 +201,9 @@ def _observed_path(store: ChunkStore, run: Run, cited: Sequence[str], conclusion
     path: list[ReasoningStep] = []
     hits = set(run.opening.hit_ids)
     before: set[str] = set()
-    for chunk_id in existing(store, run.evidence):
-        joined = [link for link in store.linked(chunk_id, direction="both") if link.chunk_id in before]
+    links = store.linked_of_each(list(existing(store, run.evidence)), direction="both")
+    for chunk_id, linked in links.items():
+        joined = [link for link in linked if link.chunk_id in before]
         if joined and chunk_id not in hits:
             step = ReasoningStep(chunk_id, "link", f"{joined[0].type} (link with {joined[0].chunk_id})")
         else:
@@ -214,14 +215,11 @@ def _observed_path(store: ChunkStore, run: Run, cited: Sequence[str], conclusion
     return path
 
 
-def _opposing(store: ChunkStore, cited: Iterable[str], known: dict[str, Chunk]) -> list[str]:
+def _opposing(store: ChunkStore, cited: Collection[str], known: dict[str, Chunk]) -> list[str]:
     """Chunks that are still valid and have a contradicting link with a cited chunk."""
-    cited = list(cited)
+    of_kind = [store.linked_of_each(list(cited), kind, direction="both") for kind in AGAINST_LINK_TYPES]
     linked = dict.fromkeys(
-        link.chunk_id
-        for chunk_id in cited
-        for kind in AGAINST_LINK_TYPES
-        for link in store.linked(chunk_id, link_type=kind, direction="both")
+        link.chunk_id for chunk_id in cited for links in of_kind for link in links[chunk_id]
     )
     others = known | existing(store, linked)
     return [

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 
+from rlm_mem.chunk import format_time
 from rlm_mem.errors import BudgetError, ModelUnavailable
 from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages, render_prompt
 from rlm_mem.recall.loop import LoopStep, answer_text, make_step, output_limit, run_programs
 from rlm_mem.recall.programs import QuotedProgram
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.running import Runner
-from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
+from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key
 from rlm_mem.sandbox.values import Final
 from rlm_mem.text.secrets import redact
 from rlm_mem.text.sequences import opcodes
@@ -77,11 +78,7 @@ class Replay:
 
 
 def replay(
-    store: ChunkStore,
-    trajectory: Trajectory | str,
-    *,
-    functions: Any = None,
-    limits: Limits | None = None,
+    store: ChunkStore, trajectory: Trajectory | str, *, functions: Any = None, limits: Limits | None = None
 ) -> Replay:
     """Run a trajectory's programs again.
 
@@ -115,7 +112,7 @@ def replay(
     content = None if text is None else redact(text)
     return Replay(
         trajectory=recorded,
-        replayed_at=stamp(store.clock()),
+        replayed_at=format_time(store.clock()),
         steps=steps,
         same=all(step.same for step in steps)
         and len(steps) == sum(1 for step in recorded.steps if step.programs)

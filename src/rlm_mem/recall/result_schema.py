@@ -106,8 +106,7 @@ class ResultSchema:
                     pass
             reason = re.sub(r"\s+", " ", str(error))[:400]
             raise InputError(
-                f"the answer does not match the schema: {reason}",
-                hint="give an answer that matches it",
+                f"the answer does not match the schema: {reason}", hint="give an answer that matches it"
             ) from None
 
     def _convert_checked(self, value: Any) -> Any:

@@ -209,8 +209,8 @@ class Runner:
         llm = llm or self.llm
         if limits is not None:
             check_limits(limits)
-        if on_step is not None or on_text is not None:
-            check_function(on_step, "on_step"), check_function(on_text, "on_text")
+        check_function(on_step, "on_step")
+        check_function(on_text, "on_text")
         budget = Budget(limits or self.limits)
         recorder = self.recorder(query, operation, llm.name, budget.limits)
         answering = _Answering(self, llm, fallback, budget, recorder, form, on_step)

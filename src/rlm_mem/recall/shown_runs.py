@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 HIDDEN = "[hidden while a memory that the run met is in quarantine]"
 _WINDOW, _SHORTEST = 32, 16
 """Characters of a chunk that a text of a run must repeat; the whole chunk if it is shorter, but no fewer than these."""
+_MANY = 400
+"""Number of windows from which one pass over the text takes less time than a search for each."""
 
 
 def list_trajectories(
@@ -92,7 +94,9 @@ def as_shown(trajectory: Trajectory, quarantined: Collection[Chunk]) -> Trajecto
     if not quarantined:
         return trajectory
     text = "\n".join(texts_of(_parts(trajectory)))
-    met = tuple(chunk.id for chunk in quarantined if chunk.id in text or _repeats(text, chunk.content))
+    windows = {chunk.id: _windows(chunk.content) for chunk in quarantined}
+    found = _found(frozenset[str]().union(*windows.values()), text)
+    met = tuple(one for one, own in windows.items() if one in text or not found.isdisjoint(own))
     if not met:
         return trajectory
     outcome = trajectory.outcome
@@ -159,12 +163,20 @@ def _parts(run: Trajectory) -> list[Any]:
     return parts
 
 
-def _repeats(text: str, content: str) -> bool:
-    """Whether a text has a stretch of a content: any longer one contains a whole window."""
+def _windows(content: str) -> frozenset[str]:
+    """Parts of a content of which a text that repeats a stretch of it contains one: any longer one has a whole one."""
     content = content.strip()
     if len(content) < _WINDOW:
-        return len(content) >= _SHORTEST and content in text
-    return any(content[at : at + _WINDOW] in text for at in range(0, len(content) - _WINDOW + 1, _WINDOW))
+        return frozenset([content] if len(content) >= _SHORTEST else [])
+    return frozenset(content[at : at + _WINDOW] for at in range(0, len(content) - _WINDOW + 1, _WINDOW))
+
+
+def _found(windows: frozenset[str], text: str) -> frozenset[str]:
+    """Those of the windows that a text contains."""
+    if len(windows) < _MANY:
+        return frozenset(one for one in windows if one in text)
+    shorter = frozenset(one for one in windows if len(one) < _WINDOW and one in text)
+    return shorter | windows.intersection(text[at : at + _WINDOW] for at in range(len(text) - _WINDOW + 1))
 
 
 def _info(trajectory: Trajectory) -> TrajectoryInfo:

@@ -21,8 +21,10 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
+import msgspec
+
 from rlm_mem.arguments import check_since
-from rlm_mem.chunk import parse_time
+from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.chunk.types import is_one_of
 from rlm_mem.errors import InvalidQuery, NotFoundError
 from rlm_mem.models.base import (
@@ -205,11 +207,7 @@ def prompt_key(prompt: str) -> str:
 
 
 def trajectories(
-    store: ChunkStore,
-    *,
-    since: str | date | None = None,
-    until: str | date | None = None,
-    steps: bool = True,
+    store: ChunkStore, *, since: str | date | None = None, until: str | date | None = None, steps: bool = True
 ) -> Iterator[Trajectory]:
     """Yield the trajectories of the store's namespace, newest first; bounds as in ``list_trajectories``.
 
@@ -352,7 +350,7 @@ def _records(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            _log.warning("%s holds a line that is not JSON", name)
+            _log.warning("%s has a line that is not JSON", name)
             continue
         if isinstance(record, dict):
             yield record
@@ -383,37 +381,17 @@ def _built(stored: BrainFiles, name: str, lines: Iterable[str]) -> Trajectory | 
             if kind == "start":
                 if record.get("namespace") != stored.namespace:
                     return None
-                trajectory = _build(Trajectory, record, path=stored.path(name))
+                trajectory = msgspec.convert(record, Trajectory)
+                trajectory.path = stored.path(name)
             elif trajectory is not None and kind == "step":
-                trajectory.steps.append(_build(LoopStep, record))
+                trajectory.steps.append(msgspec.convert(record, LoopStep))
             elif trajectory is not None and kind == "call":
-                trajectory.calls.append(_build(SubCall, record))
+                trajectory.calls.append(msgspec.convert(record, SubCall))
             elif trajectory is not None and kind == "end":
-                trajectory.outcome = _build(Outcome, record)
-        except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            _log.warning("%s holds a record that does not fit: %s", name, error)
+                trajectory.outcome = msgspec.convert(record, Outcome)
+        except msgspec.ValidationError as error:
+            _log.warning("%s has a record that does not fit: %s", name, error)
     return trajectory
-
-
-def _build(kind: type[Any], record: dict[str, Any], **more: Any) -> Any:
-    """Create the data class from a record; unknown fields of later versions are ignored."""
-    known = {item.name for item in fields(kind)}
-    values = {name: value for name, value in record.items() if name in known}
-    for name, value in values.items():
-        if name == "usage":
-            values[name] = _build(Usage, value)
-        elif name == "cost" and value is not None:
-            values[name] = Decimal(value)
-        elif name == "models":
-            values[name] = tuple(_build(ModelSpending, model) for model in value)
-        elif isinstance(value, list):
-            values[name] = tuple(value)
-    return kind(**values, **more)
-
-
-def stamp(moment: datetime) -> str:
-    """Format a time as the store writes it."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 MAX_RECORD_BYTES = 8_000_000
@@ -461,7 +439,7 @@ class TrajectoryRecorder:
             operation=operation,
             query=query,
             namespace=store.namespace,
-            started_at=stamp(now),
+            started_at=format_time(now),
             model=model,
             engine=engine,
             limits=dict(limits),
@@ -473,14 +451,15 @@ class TrajectoryRecorder:
         self._turn = 1
         self._bytes = 0
         self._left_out = 0
-        self.recording = enabled and not store.backend.read_only and self._create_file()
-        """Whether records are still written to the file."""
+        self.recording = enabled and not store.backend.read_only
+        """Whether records are written to the file, which ``begin`` creates."""
         self.removed = False
         """Whether the file was removed meanwhile, as by an erasure."""
 
     def begin(self, store: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> None:
         """Record the settings of the run and the contents of its opening."""
         trajectory = self.trajectory
+        self.recording = self.recording and self._create_file()
         trajectory.store = dict(store)
         trajectory.hits = tuple(dict(hit) for hit in hits)
         head = {
@@ -537,7 +516,7 @@ class TrajectoryRecorder:
             usage=spent.usage,
             cost=spent.cost,
             models=spent.models,
-            ended_at=stamp(self._clock()),
+            ended_at=format_time(self._clock()),
             error=error,
             detail=dict(detail or {}) | ({"records_left_out": self._left_out} if self._left_out else {}),
         )
@@ -652,27 +631,8 @@ class RecordedLLM:
         return completion
 
 
-class FinishedOperation(Protocol):
-    """The common attributes of recall and reason results."""
-
-    @property
-    def iterations_used(self) -> int: ...
-
-    @property
-    def chunk_ids(self) -> list[str]: ...
-
-    @property
-    def concluded(self) -> bool: ...
-
-    @property
-    def stopped_by(self) -> str | None: ...
-
-    @property
-    def trajectory(self) -> Trajectory: ...
-
-
-def record_recall(current: ObservedOperation, result: FinishedOperation) -> None:
-    """Record the figures of a result in its span, and the budget that ended it in a counter."""
+def record_recall(current: ObservedOperation, result: Any) -> None:
+    """Record the figures of a result of RECALL or REASON in its span, and the budget that ended it in a counter."""
     current.set("rlm_mem.turns", result.iterations_used)
     current.set("rlm_mem.chunks", len(result.chunk_ids))
     current.set("rlm_mem.concluded", result.concluded)

@@ -155,7 +155,7 @@ class UndoneChange:
     files: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        # The record of what a folder held is put back with its chunks, and tells a person nothing.
+        # The record of a folder's contents is put back with its chunks; a person need not see it.
         names = [*self.chunk_ids, *(one for one in self.files if not one.startswith("system/folders/"))]
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         return f"undone: {', '.join(self.ops)} of {self.at[:19]}: {shown}"

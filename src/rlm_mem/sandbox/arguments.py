@@ -15,7 +15,7 @@ from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.patterns import late
 
 MAX_QUERY_CHARS = 10_000
-_MAX_DATE_CHARS = 200
+MAX_DATE_CHARS = 200
 _TIME_OF_DAY = late(r"\b\d{1,2}(?:(?::\d\d){1,2}(?:\.\d+)?(?:\s?[ap]m)?|\s?[ap]m)\b", re.IGNORECASE)
 _MAX_TEXTS = 20
 _MAX_LISTED = 4
@@ -113,7 +113,7 @@ def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | 
         try:
             parse_time(value, name)
         except InputError:
-            mentions = find_dates(value[:_MAX_DATE_CHARS], today)
+            mentions = find_dates(value[:MAX_DATE_CHARS], today)
             if len(mentions) == 1 and not _has_other_numbers(value, mentions[0]):
                 return (mentions[0].last if last else mentions[0].first).isoformat()
         else:

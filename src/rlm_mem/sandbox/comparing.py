@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rlm_mem.text.differences import surest
 from rlm_mem.text.patterns import late
@@ -104,12 +104,9 @@ class Pair:
     older: Statement
     shared: tuple[str, ...]
     why: str
-    weight: float
-    about_action: bool = False
-    """Whether one denies the action that the other states."""
-    first: bool = False
+    first: bool
     """Whether it comes before others: it denies an action, or has different numbers of a thing in the subject."""
-    marks: tuple[str, str] = ("", "")
+    marks: tuple[str, str]
     """The differing words of the newer and the older one, verbatim: the denial, or a number."""
 
 
@@ -137,31 +134,45 @@ class _Analysed:
     values: frozenset[str]
 
 
+class _Candidate(NamedTuple):
+    """Two analysed statements that may be a pair; ``about_action``: one denies the action that the other states."""
+
+    older: _Analysed
+    newer: _Analysed
+    why: str
+    weight: float
+    about_action: bool
+
+
 class _Terms:
-    """Weights of the terms of the statements and of the subject."""
+    """Weights of the terms of the statements and of the subject; rarer terms have larger ones."""
 
     def __init__(self, all_terms: Sequence[frozenset[str]], subject: frozenset[str]) -> None:
-        self._frequency = Counter(term for terms in all_terms for term in terms)
-        self._count = len(all_terms)
+        frequency = Counter(term for terms in all_terms for term in terms)
+        number = len(all_terms)
+        maximum = max(_RARE_COUNT, _RARE_SHARE * number)
+        self._weights = {term: math.log(1 + number / count) for term, count in frequency.items()}
+        self._unknown = math.log(1 + number / 0.5)
+        self._frequent = frozenset(term for term, count in frequency.items() if count > maximum)
         self.subject = subject
         self._subject = self.weight(subject) or 1.0
+        self._totals = {terms: self.weight(terms) for terms in all_terms}
 
     def weight(self, terms: Iterable[str]) -> float:
-        """Return the sum of the weights of the terms; rarer terms have larger weights."""
-        return sum(math.log(1 + self._count / (self._frequency[term] or 0.5)) for term in terms)
+        """Return the sum of the weights of the terms."""
+        return sum([self._weights.get(term, self._unknown) for term in terms])
 
     def about(self, terms: frozenset[str]) -> float:
         """Return the share of the subject that the terms cover, 0 to 1."""
         return self.weight(terms & self.subject) / self._subject
 
-    def rare(self, terms: Iterable[str]) -> int:
+    def rare(self, terms: frozenset[str]) -> int:
         """Return how many of the terms are rare."""
-        maximum = max(_RARE_COUNT, _RARE_SHARE * self._count)
-        return sum(self._frequency[term] <= maximum for term in terms)
+        return len(terms - self._frequent)
 
     def likeness(self, first: frozenset[str], second: frozenset[str]) -> float:
         """Return the weight of the shared terms divided by the geometric mean of both weights, 0 to 1."""
-        return self.weight(first & second) / (math.sqrt(self.weight(first) * self.weight(second)) or 1.0)
+        return self.weight(first & second) / (math.sqrt(self._totals[first] * self._totals[second]) or 1.0)
 
 
 def _value_change(older: _Analysed, newer: _Analysed, terms: _Terms) -> tuple[str, float]:
@@ -274,68 +285,100 @@ def _denials(text: str, analyser: Analyser) -> tuple[frozenset[str], str]:
 
 
 def differing_pairs(
-    statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int, kind: Kind
+    statements: Sequence[Statement],
+    subject: str,
+    analyser: Analyser,
+    limit: int,
+    kind: Kind,
+    check: Callable[[], None],
 ) -> list[Pair]:
-    """Return pairs of statements about a subject, newest first.
+    """Return pairs of statements about a subject, newest first; the time is quadratic in their number.
 
     Args:
         kind: ``replace``: the later one has another value than the earlier one; ``contradict``: one denies the other.
+        check: called again and again meanwhile; raises if the program must end.
     """
-    reason = _value_change if kind == "replace" else _denial_of_other
     names = frozenset(term for one in statements if one.speaker for term in analyser.terms(one.speaker))
-    read: list[_Analysed] = []
-    for one in sorted(statements, key=lambda one: one.order):
-        own = frozenset(analyser.terms(one.text)) - names
-        if len(own) > 1:
-            denied, denial = _denials(one.text, analyser)
-            stated = statements_in(one.text, analyser, speaker=one.speaker)
-            measures, values = _measures(one.text, analyser), _values(one.text)
-            verb = _NEVER_DID.search(one.text)
-            undone = frozenset(analyser.terms(verb[1])) & denied if verb else frozenset[str]()
-            denying = verb[0] if verb else denial
-            read.append(
-                _Analysed(one, own, denied - names, denial.lower(), denying, undone, stated, measures, values)
-            )
+    read = [
+        found
+        for one in sorted(statements, key=lambda one: one.order)
+        if (found := _analysed(one, names, analyser)) is not None
+    ]
     terms = _Terms([one.terms for one in read], frozenset(analyser.terms(subject)) - names)
-    found: list[Pair] = []
+    best = _best(_candidates(read, terms, kind, check), limit)
+    pairs = [_pair(one, terms, kind) for one in best]
+    return sorted(pairs, key=lambda pair: pair.newer.order, reverse=True)
+
+
+def _analysed(one: Statement, names: frozenset[str], analyser: Analyser) -> _Analysed | None:
+    """Return a statement analysed, without the names of speakers; None if it has fewer than two terms."""
+    own = frozenset(analyser.terms(one.text)) - names
+    if len(own) < 2:
+        return None
+    denied, denial = _denials(one.text, analyser)
+    verb = _NEVER_DID.search(one.text)
+    undone = frozenset(analyser.terms(verb[1])) & denied if verb else frozenset[str]()
+    return _Analysed(
+        one,
+        own,
+        denied - names,
+        denial.lower(),
+        verb[0] if verb else denial,
+        undone,
+        statements_in(one.text, analyser, speaker=one.speaker),
+        _measures(one.text, analyser),
+        _values(one.text),
+    )
+
+
+def _candidates(
+    read: Sequence[_Analysed], terms: _Terms, kind: Kind, check: Callable[[], None]
+) -> Iterator[_Candidate]:
+    reason = _value_change if kind == "replace" else _denial_of_other
     for place, older in enumerate(read):
+        check()
         for newer in read[place + 1 :]:
-            shared = frozenset(term for term in older.terms & newer.terms if not term.isdigit())
             ruled = surest(newer.stated, older.stated, kind)
-            if ruled is None and (not shared or older.terms == newer.terms):
+            if ruled is None and (older.terms == newer.terms or not _shared_words(older, newer)):
                 continue
             why, closeness = reason(older, newer, terms)
             if ruled is not None:
                 why = why or ruled[0].reason
                 closeness += _RULE_BONUS + ruled[0].confidence
             if why:
-                weight = terms.likeness(older.terms, newer.terms) + closeness
                 about_action = kind == "contradict" and (
                     _denies_action(older, newer, terms) or _denies_action(newer, older, terms)
                 )
-                denying = (newer if why.startswith("the newer") else older).denying
-                first, marks = about_action, (denying, denying)
-                if kind == "replace":
-                    first, marks = _counted(older, newer, why, terms)
-                words = tuple(sorted(shared))
-                found.append(
-                    Pair(newer.statement, older.statement, words, why, weight, about_action, first, marks)
-                )
-    best = _best(found, limit)
-    return sorted(best, key=lambda pair: pair.newer.order, reverse=True)
+                weight = terms.likeness(older.terms, newer.terms) + closeness
+                yield _Candidate(older, newer, why, weight, about_action)
 
 
-def _best(pairs: Iterable[Pair], limit: int) -> list[Pair]:
-    """Return the pairs with the largest weights, except weak ones and those whose statements reached their maximum."""
-    chosen: list[Pair] = []
+def _shared_words(older: _Analysed, newer: _Analysed) -> list[str]:
+    return [term for term in older.terms & newer.terms if not term.isdigit()]
+
+
+def _best(candidates: Iterable[_Candidate], limit: int) -> list[_Candidate]:
+    """Return those with the largest weights, except weak ones and those whose statements reached their maximum."""
+    chosen: list[_Candidate] = []
     uses: Counter[Statement] = Counter()
     least = 0.0
-    for pair in sorted(pairs, key=lambda pair: -pair.weight):
-        if len(chosen) == limit or pair.weight < least:
+    for one in sorted(candidates, key=lambda one: -one.weight):
+        if len(chosen) == limit or one.weight < least:
             break
-        if max(uses[pair.older], uses[pair.newer]) < (_MAX_ACTION_PAIRS if pair.about_action else _MAX_PAIRS):
-            chosen.append(pair)
-            uses.update((pair.older, pair.newer))
-            if pair.weight < _RULE_BONUS and not least:
-                least = _MIN_SHARE * pair.weight
+        both = one.older.statement, one.newer.statement
+        if max(map(uses.__getitem__, both)) < (_MAX_ACTION_PAIRS if one.about_action else _MAX_PAIRS):
+            chosen.append(one)
+            uses.update(both)
+            if one.weight < _RULE_BONUS and not least:
+                least = _MIN_SHARE * one.weight
     return chosen
+
+
+def _pair(one: _Candidate, terms: _Terms, kind: Kind) -> Pair:
+    older, newer, why, _, first = one
+    denying = (newer if why.startswith("the newer") else older).denying
+    marks = denying, denying
+    if kind == "replace":
+        first, marks = _counted(older, newer, why, terms)
+    shared = tuple(sorted(_shared_words(older, newer)))
+    return Pair(newer.statement, older.statement, shared, why, first, marks)

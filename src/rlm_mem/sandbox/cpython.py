@@ -260,15 +260,8 @@ class CPythonEngine:
                 process.kill()
             alarmed = alarm(deadline + GRACE_SECONDS, process.kill)
             try:
-                arguments = [
-                    code,
-                    list(names),
-                    seconds,
-                    restored_builtins,
-                    self._classes_changed,
-                    not is_read_only,
-                ]
-                process.send(protocol.RUN, arguments, fresh=True)
+                more = [seconds, restored_builtins, self._classes_changed, not is_read_only]
+                process.send(protocol.RUN, [code, list(names), *more], fresh=True)
                 value = self._serve(process, names, call, printed, deadline)
                 kept = True
                 self._keep_definitions(tree, None)

@@ -59,16 +59,6 @@ class _Expired(BaseException):
     """The program's time is up. If a program catches this, the host kills the worker."""
 
 
-class Output:
-    """A replacement of the standard streams."""
-
-    def __init__(self, worker: Worker) -> None:
-        self.write = worker.write
-
-    def flush(self) -> None:
-        """Do nothing: output is sent with the next frame."""
-
-
 class Worker:
     """Serves frames over descriptors 0 and 1."""
 
@@ -122,7 +112,8 @@ class Worker:
         self.space["__name__"] = "__main__"
         self.space["__builtins__"] = names
         sys.setrecursionlimit(RECURSION)
-        sys.stdout = sys.stderr = Output(self)
+        # Flushing does nothing: output is sent with the next frame.
+        sys.stdout = sys.stderr = types.SimpleNamespace(write=self.write, flush=lambda: None)
         signal.signal(signal.SIGALRM, self.expired)
 
     def restore_classes(self) -> None:

@@ -64,8 +64,8 @@ class _AnswerCopier:
         self._parts -= 1
         self._check_parts(0)
         if value is None or isinstance(value, bool):
-            return None if value is None else bool(value)
-        if isinstance(value, int) and type(value) is int:
+            return value
+        if type(value) is int:
             if abs(value) >= _TOO_LARGE:  # Python refuses to convert very long integers to text
                 raise InputError(f"a number in an answer can have at most {MAX_ANSWER_DIGITS:,} digits")
             return value
@@ -277,8 +277,8 @@ class Dispatcher:
             if name in self._caller_functions:
                 return plain(self._in_thread(function, *args, **keywords))
             if name in _MODEL_CALLS:
-                told = self._in_thread(function, *args, **keywords)
-                return well_formed(told) if isinstance(told, str) else list(map(well_formed, told))
+                reply = self._in_thread(function, *args, **keywords)
+                return well_formed(reply) if isinstance(reply, str) else list(map(well_formed, reply))
             return function(*args, **keywords)
         except (HostCallFailed, Finished, BudgetError, SessionCancelled, TimeoutError):
             raise

@@ -357,19 +357,24 @@ class _InterruptListener:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._guard = threading.Lock()
-        self._action: Callable[[], None] | None = None
+        self._actions: list[
+            Callable[[], None]
+        ] = []  # of programs, each run by a function of the one before it
         self._former = -1
         threading.Thread(target=self._listen, name="rlm-mem-interrupts", daemon=True).start()
 
     def arm(self, action: Callable[[], None]) -> None:
         with self._guard:
-            self._action = action
-            self._former = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+            if not self._actions:
+                self._former = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+            self._actions.append(action)
 
     def disarm(self) -> None:
         with self._guard:
-            signal.set_wakeup_fd(self._former, warn_on_full_buffer=False)
-            self._action, self._former = None, -1
+            self._actions.pop()
+            if not self._actions:
+                signal.set_wakeup_fd(self._former, warn_on_full_buffer=False)
+                self._former = -1
 
     def _listen(self) -> None:
         while numbers := os.read(self._reader, 64):
@@ -380,8 +385,8 @@ class _InterruptListener:
                         os.write(self._former, numbers)
                     except OSError:
                         self._former = -1
-                if self._action is not None and not {signal.SIGINT, *ENDING}.isdisjoint(numbers):
-                    self._action()
+                if self._actions and not {signal.SIGINT, *ENDING}.isdisjoint(numbers):
+                    self._actions[-1]()
 
 
 _interrupts = PerProcess(_InterruptListener)

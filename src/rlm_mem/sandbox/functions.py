@@ -18,6 +18,7 @@ from rlm_mem.chunk.types import outside
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.sandbox.arguments import (
     MAX_COUNTED,
+    MAX_DATE_CHARS,
     MAX_OFFSET,
     chunk_id_of,
     count,
@@ -28,13 +29,7 @@ from rlm_mem.sandbox.arguments import (
     tag_list,
 )
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.line_functions import (
-    LineFunctions,
-    Lines,
-    part_of,
-    speakers,
-    users_of,
-)
+from rlm_mem.sandbox.line_functions import LineFunctions, Lines, part_of, speakers, users_of
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.sandbox.subject_functions import SubjectFunctions
 from rlm_mem.sandbox.turn_functions import TurnFunctions
@@ -56,7 +51,6 @@ MAX_TIMELINE_CHARS = 2_000
 MAX_RESULTS = 100
 MAX_IDS = 2_000
 MAX_LINKS = 50
-MAX_DATE_CHARS = 200
 
 
 def message_of(error: Exception) -> str:
@@ -70,8 +64,10 @@ def failed(name: str, error: Exception) -> HostCallFailed:
     """Return the error that the program gets if a host function raised ``error``."""
     hint = getattr(error, "hint", None)
     text = message_of(error)
-    kind = "ValueError" if isinstance(error, InputError) else type(error).__name__
-    if isinstance(error, RlmMemError) and not isinstance(error, InputError):
+    kind = type(error).__name__
+    if isinstance(error, InputError | UnicodeError):  # errors of Unicode cannot be made from one text
+        kind = "ValueError"
+    elif isinstance(error, RlmMemError | ExceptionGroup):
         kind = "RuntimeError"
     return HostCallFailed(kind, f"{name}: {text}" + (f"; {hint}" if hint else ""))
 

@@ -101,15 +101,7 @@ def assign(name: str, value: ast.expr) -> ast.stmt:
     return ast.Assign([ast.Name(name, ast.Store())], value)
 
 
-_EXCEPTIONS = {
-    "Exception",
-    "ValueError",
-    "RuntimeError",
-    "KeyError",
-    "TypeError",
-    "LookupError",
-    "BaseException",
-}
+_BASES = {"Exception", "ValueError", "RuntimeError", "KeyError", "TypeError", "LookupError", "BaseException"}
 
 
 def split_base_classes(node: ast.ClassDef) -> ast.stmt | None:
@@ -127,7 +119,7 @@ def split_base_classes(node: ast.ClassDef) -> ast.stmt | None:
         isinstance(part, ast.Pass) or (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
         for part in node.body
     )
-    if base in _EXCEPTIONS and plain:
+    if base in _BASES and plain:
         return assign(node.name, ast.Name(base, ast.Load()))
     if base == "TypedDict":
         return assign(node.name, ast.Name("dict", ast.Load()))

@@ -10,7 +10,7 @@ import ast
 import math
 from bisect import bisect_right
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rlm_mem.sandbox.idiom_generators import assign, make_eager, short_circuit, split_base_classes, yields
 from rlm_mem.sandbox.idiom_tables import (
@@ -128,10 +128,7 @@ def as_text(value: ast.expr) -> ast.expr:
 
 def _forwarding_lambda(body: ast.expr) -> ast.Lambda:
     """Return ``lambda *_a, **_k: <body>`` as a node."""
-    return ast.Lambda(
-        ast.arguments([], [], ast.arg("_a"), [], [], ast.arg("_k"), []),
-        body,
-    )
+    return ast.Lambda(ast.arguments([], [], ast.arg("_a"), [], [], ast.arg("_k"), []), body)
 
 
 _FORWARD_ARGS: list[ast.expr] = [ast.Starred(_name("_a"), ast.Load())]
@@ -543,7 +540,7 @@ class Rewritten:
 
     code: str
     pieces: tuple[str, ...] = ()
-    lines: tuple[tuple[int, int], ...] = field(default=())
+    lines: tuple[tuple[int, int], ...] = ()
     guarded: bool = True
 
     def original_line(self, line: int) -> int:

@@ -100,7 +100,7 @@ class Lines:
     Args:
         store: bound to one namespace.
         on_read: called with the id of each chunk whose text is returned.
-        check: called before each batch of chunks is read; raises if the program must end.
+        check: called before each batch of chunks is read, and during long comparisons; raises if the program must end.
         seen: ids of chunks that the programs, or the model that writes them, have seen.
         listed: those that lists of unseen turns leave out.
     """
@@ -117,7 +117,7 @@ class Lines:
         self.seen = seen
         self._listed = listed
         self.on_read = on_read
-        self._check = check
+        self.check = check
         self._last_speakers: dict[tuple[str | None, int, int], str | None] = {}
 
     def listed_before(self, unseen: Any) -> frozenset[str]:
@@ -149,7 +149,7 @@ class Lines:
     def read(self, ids: Sequence[str]) -> Iterator[Chunk]:
         """Yield the existing chunks with these ids, read in batches."""
         for first in range(0, len(ids), _BATCH):
-            self._check()
+            self.check()
             batch = ids[first : first + _BATCH]
             found = self.store.get_many(batch, track=False)
             yield from (found[one] for one in batch if one in found)

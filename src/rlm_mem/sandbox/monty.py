@@ -21,7 +21,6 @@ import tempfile
 import threading
 import time
 import weakref
-from collections import OrderedDict
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -110,7 +109,7 @@ class MontyPool:
         self._lock = threading.Lock()
         self._checked_out = 0
         self._pids: dict[int, int | None] = {}
-        self._idle: OrderedDict[int, weakref.ref[MontyEngine]] = OrderedDict()
+        self._idle = weakref.WeakValueDictionary[int, MontyEngine]()  # by id, the longest idle first
 
     def checkout(self, limits: dict[str, Any]) -> MontySession:
         """Return a session with its own worker.
@@ -155,8 +154,8 @@ class MontyPool:
     def idle(self, holder: MontyEngine) -> None:
         """Record that ``holder`` has a worker that is idle."""
         with self._lock:
-            self._idle[id(holder)] = weakref.ref(holder)
-            self._idle.move_to_end(id(holder))
+            self._idle.pop(id(holder), None)
+            self._idle[id(holder)] = holder
 
     def busy(self, holder: MontyEngine) -> None:
         """Record that ``holder`` uses its worker, or has none."""
@@ -168,9 +167,8 @@ class MontyPool:
             if self._checked_out < self.max_processes:
                 return
             candidates = list(self._idle.values())
-        for reference in candidates:
-            holder = reference()
-            if holder is not None and holder.park():
+        for holder in candidates:
+            if holder.park():
                 return
 
     def close(self) -> None:
@@ -187,14 +185,8 @@ def _launcher() -> tuple[Path | None, Path | None]:
         return None, None
     folder = Path(tempfile.mkdtemp(prefix="rlm-mem-"))
     command = folder / "monty"
-    words = (
-        sys.executable,
-        "-I",
-        "-S",
-        "-B",
-        Path(__file__).with_name("monty_launcher.py"),
-        find_monty_binary(),
-    )
+    launcher = Path(__file__).with_name("monty_launcher.py")
+    words = (sys.executable, "-I", "-S", "-B", launcher, find_monty_binary())
     command.write_text(f'#!/bin/sh\nexec {" ".join(shlex.quote(str(word)) for word in words)} "$@"\n')
     command.chmod(0o700)
     return folder, command

@@ -265,7 +265,6 @@ class Outline:
             usual, enough = _EVERY_LENGTH, float(sum(map(self._fits, best)))
         else:
             usual, enough = 1.0, len(best) * (1 if request.points else _MIN_LISTED)
-        page = _Page(self._analyser, self._days, request.room)
         for times in request.lengths:
             page = _Page(self._analyser, self._days, request.room)
             page.add(best[: request.maximum], partial(self._row, times=times))
@@ -276,11 +275,11 @@ class Outline:
                 break
         return page.rows
 
-    def _row(self, place: int, told: Set[str], times: float) -> _Row:
+    def _row(self, place: int, shown_terms: Set[str], times: float) -> _Row:
         """Return the row of a turn.
 
         Args:
-            told: terms of other rows, which count less.
+            shown_terms: terms of other rows, which count less.
             times: its maximum length, relative to the usual one.
         """
         turn, later = self._turns[place], self._later.get(place, ())
@@ -288,7 +287,7 @@ class Outline:
         if self._fits(place):
             keeps_length = self._request.every and _EVERY_LENGTH <= times < 1
             chars = int((1 if keeps_length else times) * _FITTING_CHARS)
-        text = self._shortener.short(turn.text, chars, _FACTS_CHARS, told)
+        text = self._shortener.short(turn.text, chars, _FACTS_CHARS, shown_terms)
         text += "".join(f" > {self._shortener.short(one.text, _LATER_CHARS)}" for one in later)
         if self._headings is None:
             return _Row(text, [])
@@ -296,7 +295,7 @@ class Outline:
         if self._subjects:
             fitting = self._weights[place] >= _MIN_HEADED * self._top
             headed = _FITTING_HEADED if fitting else _OTHER_HEADED
-        known = self._shortener.terms(self._texts[place]) | told
+        known = self._shortener.terms(self._texts[place]) | shown_terms
         room = int(max(1, times) * _POINTS_CHARS * headed)
         return _Row(text, self._headings.chosen((turn, *later), known, room))
 
@@ -339,7 +338,7 @@ class _Page:
         self._analyser = analyser
         self._days = days
         self._listed_days: set[str] = set()
-        self._told: set[str] = set()
+        self._shown_terms: set[str] = set()
         self.rows: dict[int, _Row] = {}
         self.left = room
 
@@ -350,14 +349,14 @@ class _Page:
             row: writes the row of a place, given the terms of the rows before it.
         """
         for place in places:
-            text, points = made = row(place, self._told)
+            text, points = made = row(place, self._shown_terms)
             self.left -= _ROW_HEAD + len(text) + sum(len(one) + _BETWEEN_POINTS for one in points)
             self.left -= 0 if self._days[place] in self._listed_days else _DAY_CHARS
             if self.rows and self.left < 0:
                 break
             self.rows[place] = made
             self._listed_days.add(self._days[place])
-            self._told.update(self._analyser.terms("\n".join((text, *points))))
+            self._shown_terms.update(self._analyser.terms("\n".join((text, *points))))
 
 
 class _Headings:

@@ -96,7 +96,7 @@ def syntax_error_line(code: str) -> int:
 SAFE_DUNDERS = frozenset(
     {"__init__", "__name__", "__doc__", "__len__", "__str__", "__repr__", "__eq__", "__lt__", "__hash__"}
     | {"__contains__", "__getitem__", "__iter__", "__next__", "__enter__", "__exit__", "__call__", "__main__"}
-    | {"__post_init__", "__setitem__", "__bool__", "__add__", "__name__", "__qualname__"}
+    | {"__post_init__", "__setitem__", "__bool__", "__add__", "__qualname__"}
 )
 
 BLOCKED_ATTRIBUTES = frozenset(
@@ -124,12 +124,8 @@ _DATETIME_PARTS = frozenset(
 )
 
 _ATTRIBUTE_FUNCTIONS = {
-    "getattr": 1,
-    "setattr": 1,
-    "delattr": 1,
-    "hasattr": 1,
-    "attrgetter": 0,
-    "methodcaller": 0,
+    **dict.fromkeys(("getattr", "setattr", "delattr", "hasattr"), 1),
+    **dict.fromkeys(("attrgetter", "methodcaller"), 0),
 }
 """Functions that take the name of an attribute, with the position of that argument."""
 

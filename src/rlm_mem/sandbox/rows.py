@@ -52,7 +52,7 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     usual = max(_MIN_OF_ROW, min(_MAX_OF_ROW, _LIST_CHARS // max(1, len(listed))))
     max_chars = usual if chars is None else count("chars", chars, _MIN_CHARS, _MAX_CHARS)
     speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
-    marks = {row.get("untrusted") for row in listed if isinstance(row, Mapping)}
+    marks = {str(row.get("untrusted")) for row in listed if isinstance(row, Mapping)}
     shown: dict[tuple[str, str], list[int]] = {}
     printed: dict[str, int] = {}
     for index, row in enumerate(listed):

@@ -62,12 +62,7 @@ _ALLOWED = {
     "getrandom": (318, 278),
     "rseq": (334, 293),
 }
-_BY_ARGUMENTS = {
-    "read": (0, 63),
-    "write": (1, 64),
-    "mmap": (9, 222),
-    "mprotect": (10, 226),
-}
+_BY_ARGUMENTS = {"read": (0, 63), "write": (1, 64), "mmap": (9, 222), "mprotect": (10, 226)}
 _KILLED: dict[str, tuple[int, int | None]] = {
     "socket": (41, 198),
     "connect": (42, 203),

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from types import TracebackType
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Self
 
 from rlm_mem import errors
@@ -39,6 +39,7 @@ from rlm_mem.sandbox.values import (
     bounded_error,
     chunk_ids_in,
     plain,
+    preview,
     well_formed,
 )
 
@@ -229,6 +230,7 @@ class SandboxSession:
             if (
                 not isinstance(name, str)
                 or not name.isidentifier()
+                or iskeyword(name)
                 or name.startswith("_")
                 or not callable(function)
             ):
@@ -280,8 +282,7 @@ class SandboxSession:
         with self._busy("run a program"), self._stoppable():
             if self._final is not None:
                 raise errors.SessionComplete(
-                    "the session is complete: FINAL was called",
-                    hint="call reset(), or open another session",
+                    "the session is complete: FINAL was called", hint="call reset(), or open another session"
                 )
             return self._perform(code, seconds)
 
@@ -487,15 +488,12 @@ class SandboxSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # As documented, the end of a with block resets the session.
-        self.reset()
-        self.close()
+        try:
+            self.reset()
+        finally:  # also if another thread still runs a program
+            self.close()
 
     # One program.
 
@@ -621,10 +619,7 @@ class SandboxSession:
     def _rlm_query(self, question: Any) -> Any:
         if not isinstance(question, str) or not question.strip():
             raise HostCallFailed("TypeError", "rlm_query takes a question as text")
-        outcome = plain(self._sub_question(question))
-        if isinstance(outcome, dict):
-            self._seen_ids.update(chunk_ids_in(outcome.get("chunk_ids")))
-        return outcome
+        return self._sub_outcome(self._sub_question(question))
 
     def _rlm_query_batched(self, questions: Any) -> Any:
         if (
@@ -637,11 +632,15 @@ class SandboxSession:
             )
         # A repeated question is answered once.
         asked = list(dict.fromkeys(questions))
-        answers = dict(zip(asked, map(plain, self._sub_questions(asked)), strict=True)) if asked else {}
-        for outcome in answers.values():
-            if isinstance(outcome, dict):
-                self._seen_ids.update(chunk_ids_in(outcome.get("chunk_ids")))
+        given = self._sub_questions(asked) if asked else []
+        answers = dict(zip(asked, map(self._sub_outcome, given), strict=True))
         return [answers[one] for one in questions]
+
+    def _sub_outcome(self, given: Any) -> Any:
+        outcome = plain(given)
+        if isinstance(outcome, dict):
+            self._seen_ids.update(chunk_ids_in(outcome.get("chunk_ids")))
+        return outcome
 
 
 def _no_model(*_: Any) -> Any:
@@ -649,9 +648,11 @@ def _no_model(*_: Any) -> Any:
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Raise InputError unless ``value`` is a number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise InputError(f"{name} must be a number above 0, not {value!r}")
+    """Raise InputError unless ``value`` is a number above 0, and small enough for a number of seconds to wait."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < threading.TIMEOUT_MAX:
+        raise InputError(
+            f"{name} must be a number above 0 and below {threading.TIMEOUT_MAX:.0e}, not {preview(value, 60)}"
+        )
 
 
 def open_engine(name: str, limits: EngineLimits) -> Engine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
@@ -21,6 +22,8 @@ _COMPARED_CHARS = 1_500
 """Maximum characters of each line that are compared."""
 _STATEMENTS = 80
 """Maximum lines about a subject whose sentences are compared."""
+_SENTENCES = 1_000
+"""Maximum sentences that are compared, those of the most relevant lines."""
 _MAX_LINKS = 5
 
 
@@ -113,15 +116,10 @@ class SubjectFunctions(HostFunctions):
         ]
 
     def _pairs(
-        self,
-        subject: str,
-        lines: list[Line],
-        linked: Iterable[dict[str, Any] | None],
-        limit: int,
-        kind: Kind,
+        self, subject: str, lines: list[Line], linked: Iterable[dict[str, Any] | None], limit: int, kind: Kind
     ) -> list[dict[str, Any]]:
         places = self._places([line.chunk for line in lines])
-        statements = [
+        found_statements = (
             Statement(
                 key,
                 (
@@ -138,10 +136,11 @@ class SubjectFunctions(HostFunctions):
             for block in blocks(text)
             if block.kind != CODE and block.start < _COMPARED_CHARS
             for start, end in sentences(text, block.start, min(block.end, _COMPARED_CHARS))
-        ]
+        )
         analyser = get_analyser(self._store.config.search.language)
         found = [one for one in linked if one is not None]
-        compared = differing_pairs(statements, subject, analyser, limit, kind)
+        statements = list(islice(found_statements, _SENTENCES))
+        compared = differing_pairs(statements, subject, analyser, limit, kind, self._lines.check)
         rows = [
             {
                 "newer": self._statement(lines[pair.newer.key], pair.newer.text, pair.marks[0]),

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.sandbox.arguments import MAX_LINES, chunk_id_of, count, day, optional_text, wanted_texts
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.line_functions import (
-    HostFunctions,
-    Line,
-    Lines,
-    is_assistant,
-    is_speaker,
-    part_of,
-)
+from rlm_mem.sandbox.line_functions import HostFunctions, Line, Lines, is_assistant, is_speaker, part_of
 from rlm_mem.text.blocks import CODE, blocks, sentences
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.patterns import late, linear
@@ -120,26 +113,8 @@ class TurnFunctions(HostFunctions):
             for row in shown:
                 row["match"] = _first_of(texts, row["text"])
         if points:
-            listed_places: set[tuple[str, int]] = set()  # a reply may have its own row after that of its turn
-            for row, line in zip(shown, listed, strict=True):
-                row["points"] = new = [
-                    point for point in following_turns.points(line) if point[2] not in listed_places
-                ]
-                listed_places.update(place for _, _, place in new)
-            recurring = recurring_titles(
-                (line.chunk, (title for _, title, _ in row["points"]))
-                for row, line in zip(shown, listed, strict=True)
-            )
-            many = len(shown) > _MANY_ROWS
-            each = max(_MIN_POINTS_CHARS, min(_MAX_POINTS_OF_MANY, _POINTS_OF_LIST // max(1, len(shown))))
-            room = each if many else MAX_POINTS_CHARS
-            for row in shown:
-                kept = [
-                    (level, title)
-                    for level, title, _ in row["points"]
-                    if title not in recurring and not timed(title, today)
-                ]
-                row["points"] = chosen_titles(kept, room)
+            for row, titles_of_row in zip(shown, _points_of(listed, following_turns, today), strict=True):
+                row["points"] = titles_of_row
         return shown
 
     def grep(
@@ -310,6 +285,24 @@ class TurnFunctions(HostFunctions):
         return [line for line, _, _ in wholes], rows
 
 
+def _points_of(lines: list[Line], following_turns: FollowingTurns, today: datetime) -> Iterator[list[str]]:
+    """Yield the headings of the replies to each of several lines that are chosen for its row."""
+    listed_places: set[tuple[str, int]] = set()  # a reply may have its own row after that of its turn
+    found: list[list[tuple[int, str]]] = []
+    for line in lines:
+        new = [point for point in following_turns.points(line) if point[2] not in listed_places]
+        listed_places.update(place for _, _, place in new)
+        found.append([(level, title) for level, title, _ in new])
+    recurring = recurring_titles(
+        (line.chunk, (title for _, title in points)) for line, points in zip(lines, found, strict=True)
+    )
+    each = max(_MIN_POINTS_CHARS, min(_MAX_POINTS_OF_MANY, _POINTS_OF_LIST // max(1, len(lines))))
+    room = each if len(lines) > _MANY_ROWS else MAX_POINTS_CHARS
+    for points in found:
+        kept = [one for one in points if one[1] not in recurring and not timed(one[1], today)]
+        yield chosen_titles(kept, room)
+
+
 class FollowingTurns:
     """The turns after the lines of one list, which share most of the chunks that follow them."""
 
@@ -317,6 +310,8 @@ class FollowingTurns:
         self._lines = lines
         self._following: dict[str, Chunk | None] = {}
         """The next chunk by chunk id, if it was looked up."""
+        self._code: dict[str, list[tuple[int, int]]] = {}
+        """Start and end of each block of code, by chunk id."""
 
     def whole(self, line: Line, listed_places: set[tuple[str, int]]) -> tuple[str, str]:
         """Return a whole turn and the reply to it, which may be split into several chunks; add their places."""
@@ -375,12 +370,22 @@ class FollowingTurns:
             itself = one.chunk.id == line.chunk.id and one.number == line.number
             if one.speaker == line.speaker and one.labelled and not itself:
                 return
-            for match in _headings(one):
+            for match in self._headings(one):
                 title = _title(match)
                 if title and title not in seen:
                     seen.add(title)
                     level = len(match[1]) if match[1] else _BELOW_HEADINGS + len(match[3])
                     yield level, title, (one.chunk.id, match.start())
+
+    def _headings(self, line: Line) -> Iterator[re.Match[str]]:
+        """Return the headings and bold items of a line, in order, except in code, where # begins a comment."""
+        self._lines.check()
+        chunk = line.chunk
+        found = list(_POINT.finditer(chunk.content, line.turn.start, line.turn.end))
+        if found and chunk.id not in self._code:
+            self._code[chunk.id] = [(one.start, one.end) for one in blocks(chunk.content) if one.kind == CODE]
+        code = self._code[chunk.id] if found else []
+        return (match for match in found if not any(start <= match.start() < end for start, end in code))
 
 
 def recurring_titles(titled: Iterable[tuple[Chunk, Iterable[str]]]) -> set[str]:
@@ -425,14 +430,6 @@ def timed(title: str, today: datetime) -> bool:
     )
 
 
-def _headings(line: Line) -> Iterator[re.Match[str]]:
-    """Return the headings and bold items of a line, in order, except in code, where # begins a comment."""
-    content = line.chunk.content
-    found = list(_POINT.finditer(content, line.turn.start, line.turn.end))
-    code = [(one.start, one.end) for one in blocks(content) if one.kind == CODE] if found else []
-    return (match for match in found if not any(start <= match.start() < end for start, end in code))
-
-
 def _bounded(text: str, chars: int) -> str:
     """Cut a text after the last sentence that ends within ``chars`` characters, or after the last word."""
     if len(text) <= chars:
@@ -473,7 +470,8 @@ def _first_of(texts: list[str], text: str) -> str | None:
         else:
             place = folded.find(one.casefold())
         if place >= 0:
-            return text[place : place + len(one)] if len(folded) == len(text) else one
+            # "Strasse" has the text "straße", and more characters.
+            return text[place : place + len(one.casefold())] if len(folded) == len(text) else one
     return None
 
 
