@@ -50,6 +50,14 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
         path_of(base, b).write_bytes(b"{")
     elif code == "unreadable-with-version":
         path_of(base, a).write_bytes(b"{")
+    elif code == "conflict-of-counts":
+        text = path_of(base, b).read_text()
+        line = '    "access_count": 0,\n'
+        assert line in text
+        theirs = line.replace("0", "7")
+        path_of(base, b).write_text(
+            text.replace(line, f"<<<<<<< HEAD\n{line}=======\n{theirs}>>>>>>> theirs\n")
+        )
     elif code == "misnamed-file":
         path = path_of(base, b)
         path.rename(path.with_name("chunk-wrong.json"))
@@ -148,7 +156,8 @@ UNSYNCED = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-f
 #: request only.
 SHOWN_ELSEWHERE = {
     "unreadable-row", "unreadable-row-with-version", "index-row", "index-counts", "orphaned-row", "tiered-memory",
-    "tiered-undated", "unreadable-case", "change-interrupted", "damaged-file", "newer-version", "noise-links",
+    "tiered-conflict", "tiered-undated", "unreadable-case", "change-interrupted", "damaged-file", "newer-version",
+    "noise-links",
 }  # fmt: skip
 
 
