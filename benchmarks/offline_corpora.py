@@ -10,12 +10,13 @@ Markdown folders; the questions are in `corpora/offline/docs.jsonl`, and those w
 left out. `notes.jsonl` has facts that an agent would note, with questions in other words, `projects.jsonl` the notes
 of one company with its people and projects, in which many notes share the words of a question, `agents.jsonl` the
 dated notes of twelve agents, each with a memory of its own, `trades.jsonl` those of twelve more, from a hospital ward
-to a bicycle workshop, and `languages.jsonl` notes in twelve languages. A question without answers is one that the
-corpus does not answer.
+to a bicycle workshop, `desks.jsonl` those of a backend team, of a writer's assistant and of a pottery club, asked about
+as somebody does who does not have the note at hand, and `languages.jsonl` notes in twelve languages. A question without
+answers is one that the corpus does not answer.
 
 Each set is split in two by a hash of the question. Rules were developed on misses of the first half; for the second
-half only the figures are shown. Both halves of `agents.jsonl`, whose author had not read the rules, were asked once and
-opened then.
+half only the figures are shown. Both halves of `agents.jsonl` and of `desks.jsonl`, whose authors had not read the rules, were asked
+once and opened then; no rule was changed on `desks.jsonl`.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ FILES = {
     "projects": "projects.jsonl",
     "agents": "agents.jsonl",
     "trades": "trades.jsonl",
+    "desks": "desks.jsonl",
     "languages": "languages.jsonl",
 }
 SETS = tuple(FILES)

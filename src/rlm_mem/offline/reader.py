@@ -169,7 +169,7 @@ def _former_told(
     successors = {stem_of(name) for name in question.names} - {stem_of(name) for name in plain.names}
     if notes is None:
         return None
-    for later in passages:
+    for later in notes.passages:
         texts = home.text, later.text, notes.analyser
         named = bool(successors & later.stems) and _is_later(home, later) and are_tied(*texts)
         if (named and may_state_change(*texts)) or (not successors and _changes(home, later, notes)):
@@ -295,7 +295,7 @@ def _lasting(
         other = _read(question, rest, weights)
         if other.answer and other.answerable >= reading.answerable - _MAX_LOSS:
             return other, None
-        return _with_earlier_note(reading, asked, home, passages), None
+        return _with_earlier_note(question, reading, asked, home, passages), None
     rest = [one for one in rest if _is_later(one, home, asked)]
     other = _read(question, rest, weights) if rest else reading
     if not other.answer or other is reading or other.answerable < reading.answerable - _MAX_LOSS:
@@ -317,28 +317,28 @@ def _lasting(
 
 
 def _with_earlier_note(
-    reading: Reading, asked: PresentQuestion, home: Passage, passages: Sequence[Passage]
+    question: Question, reading: Reading, asked: PresentQuestion, home: Passage, passages: Sequence[Passage]
 ) -> Reading:
-    """The earlier note that contains most of a passing note, with the latter; the reading itself if there is none."""
+    """The earlier note that has most of a passing note and answers half as well, with that; else the reading."""
     notes = _notes(asked, reading, passages)
     if notes is None or home.at is None:
         return reading
     later = _with_label(home, asked)
     found, most = None, POSSIBLE
+    least = _MIN_REMATCH * matched_share(question, home)
     for one in notes.passages:
-        if one.at and one.current and one.at.date() < home.at.date() and _is_later(one, later, asked):
-            texts = notes.beside(one, later)
-            is_next = notes.is_next(one, later)
+        earlier = one.current and one.at and one.at.date() < home.at.date() and _is_later(one, later, asked)
+        if one.at and earlier and matched_share(question, one) >= least:
             odds = retelling(
-                asked, one.text, later.text, texts, notes.analyser, year=None, least=most, is_next=is_next
-            )
+                asked, one.text, later.text, notes.beside(one, later), notes.analyser,
+                year=None, least=most, is_next=notes.is_next(one, later),
+            )  # fmt: skip
             if odds > most and not is_passing(asked, one.text, notes.analyser, year=one.at.year):
                 found, most = one, odds
     if found is None:
         return reading
-    return _with_note(
-        replace(reading, answer=found.text, passages=(found, *reading.passages)), found, home, notes
-    )
+    reading = replace(reading, answer=found.text, passages=(found, *reading.passages))
+    return _with_note(reading, found, home, notes)
 
 
 def _note_text(note: Passage, notes: _Notes) -> str:
