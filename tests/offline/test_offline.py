@@ -296,3 +296,30 @@ def test_accents_may_be_characters_of_their_own_in_the_memory_or_the_question(
         remember(store, unicodedata.normalize(noted, text))
     result = RecallOperation(store, OfflineLLM()).recall(unicodedata.normalize(asked, "Where is Zoé's bike?"))
     assert "cellar" in str(result.content)
+
+
+def test_a_former_value_is_read_beside_a_note_with_a_label() -> None:
+    moved = "Git LFS quota ran out; moved the recordings to the bucket peat-raw and left pointers."
+    beside = "the progress bar garbled the log; we now check whether stderr is a terminal."
+    passages = [
+        Passage("a", moved, at=datetime(2026, 3, 1, tzinfo=UTC), score=5.0),
+        Passage("b", beside, "karst", datetime(2026, 4, 1, tzinfo=UTC), 1.0),
+    ]
+    found = read(
+        analyse_question("In which bucket are the recordings that used to live in Git LFS?"), passages
+    )
+    assert "peat-raw" in str(found.answer)
+
+
+def test_a_note_about_a_short_time_does_not_give_way_to_an_earlier_one_that_answers_worse() -> None:
+    earlier = "Noor is allergic to walnuts and pistachios but not to peanuts; the school keeps an EpiPen in its first-aid room."
+    later = (
+        "Judith's mother Ruth moved into the care home De Zonnehof on 28 September, room 2.17; "
+        "the best time for visits is between 14 and 16."
+    )
+    passages = [
+        Passage("a", earlier, at=datetime(2026, 1, 21, tzinfo=UTC), score=1.0),
+        Passage("b", later, at=datetime(2026, 9, 29, tzinfo=UTC), score=5.0),
+    ]
+    found = read(analyse_question("What does Ruth's room at De Zonnehof cost a month?"), passages)
+    assert "2.17" in str(found.answer) and "Noor" not in str(found.answer)
