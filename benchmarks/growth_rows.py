@@ -12,7 +12,7 @@ import math
 
 import psycopg
 
-from rlm_mem.store.postgres.recount import recount
+from postgres_lists import index_rows
 from rlm_mem.store.postgres.schema import namespace_key
 
 _TIMES = "generate_series(1, %(times)s) AS g(k)"
@@ -87,9 +87,8 @@ def repeat(dsn: str, size: int, namespace: str = "default") -> None:
             for statement in _STATEMENTS:
                 connection.execute(statement, values)
         with connection.transaction():
-            connection.execute("SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE", (ns,))
-            recount(connection, ns, repair=True)
-        connection.execute("VACUUM ANALYZE")
+            index_rows(connection, ns)
+        connection.execute("VACUUM (FULL, ANALYZE)")
 
 
 def derived_bytes(dsn: str) -> float:

@@ -15,8 +15,8 @@ as somebody does who does not have the note at hand, and `languages.jsonl` notes
 answers is one that the corpus does not answer.
 
 Each set is split in two by a hash of the question. Rules were developed on misses of the first half; for the second
-half only the figures are shown. Both halves of `agents.jsonl` and of `desks.jsonl`, whose authors had not read the rules, were asked
-once and opened then; no rule was changed on `desks.jsonl`.
+half only the figures are shown. Both halves of `agents.jsonl` and of `desks.jsonl`, whose authors had not read the
+rules, were asked once and opened then. On `desks.jsonl` no rule was changed before that.
 """
 
 from __future__ import annotations

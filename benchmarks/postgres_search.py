@@ -10,7 +10,7 @@ All answer the same questions about the same synthetic chunks, question by quest
   content words, without the most common words.
 
 Also: the number of statements per search, searches with filters, durable writes one at a time and in batches, the size
-of the tables and the time of a recount (which makes the lists here).
+of the tables and the time of building the lists.
 
     python benchmarks/postgres_search.py                      # 10,000 and 100,000 chunks, some minutes
     python benchmarks/postgres_search.py --sizes 1000000      # needs 12 GB of disk
@@ -144,10 +144,10 @@ def measure(size: int, report: Report, place: Path) -> None:
     import psycopg
     from tests.postgres import Databases, Server
 
+    from postgres_lists import index_rows
     from rlm_mem.search import search
     from rlm_mem.search.api import ranked_ids
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.postgres.recount import recount
     from rlm_mem.store.postgres.schema import namespace_key
 
     corpus = synthetic.Corpus(size)
@@ -158,8 +158,8 @@ def measure(size: int, report: Report, place: Path) -> None:
         with psycopg.connect(dsn, autocommit=True) as connection:
             rows_ms, _ = timed(lambda: load(connection, corpus, ns))
             with connection.transaction():
-                count_ms, _ = timed(lambda: recount(connection, ns, repair=True))
-            connection.execute("VACUUM ANALYZE")
+                count_ms, _ = timed(lambda: index_rows(connection, ns))
+            connection.execute("VACUUM (FULL, ANALYZE)")
             peer = Peer(connection)
             peer_ms, _ = timed(lambda: peer.build(corpus))
             questions = corpus.questions(QUESTIONS.get(size, 60))

@@ -312,7 +312,10 @@ def test_a_former_value_is_read_beside_a_note_with_a_label() -> None:
 
 
 def test_a_note_about_a_short_time_does_not_give_way_to_an_earlier_one_that_answers_worse() -> None:
-    earlier = "Noor is allergic to walnuts and pistachios but not to peanuts; the school keeps an EpiPen in its first-aid room."
+    earlier = (
+        "Noor is allergic to walnuts and pistachios but not to peanuts; "
+        "the school keeps an EpiPen in its first-aid room."
+    )
     later = (
         "Judith's mother Ruth moved into the care home De Zonnehof on 28 September, room 2.17; "
         "the best time for visits is between 14 and 16."
