@@ -250,7 +250,7 @@ class Continuum:
             for problem in self.check():
                 text = self.files.united(problem.file)
                 if text is not None:
-                    self.files.write(problem.file, text)
+                    self.files.stored.write(problem.file, text.encode("utf-8"))
         return self.sync()
 
     def sync(self) -> int:
