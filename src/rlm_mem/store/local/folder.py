@@ -148,12 +148,10 @@ class Layout:
                 files.translate(error, str(path))
 
     def own_files(self) -> Iterator[Path]:
-        """Yield the files below the folders of the store, and of the brain around it; its folder may hold others, too."""
+        """Yield the files below the folders of the store, and of the brain: its own folder may hold others, too."""
         yield from self.all_files(self.base)
-        around = {one.partition("/")[0] for one, folder in FOLDERS.items() if folder.owner != "store"} - {
-            "memory"
-        }
-        for place in (self.base.parent / one for one in sorted({"namespaces", *around})):
+        around = {one.partition("/")[0] for one, folder in FOLDERS.items() if folder.owner != "store"}
+        for place in (self.base.parent / one for one in sorted({"namespaces", *around} - {"memory"})):
             if self.base.name == "memory" and not place.is_symlink():
                 yield from self.all_files(place)
 
