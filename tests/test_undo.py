@@ -385,7 +385,10 @@ def test_a_redo_record_that_leads_through_a_link_is_ignored(tmp_path: Path) -> N
     (store / "way").symlink_to(outside.parent)
     (store / ".tmp").mkdir(exist_ok=True)
     (store / ".tmp" / "x.1.tmp").write_text("theirs")
+    (store / "chunks" / "2020-01").symlink_to(outside.parent)
     for record in (
+        [[".tmp/x.1.tmp", "chunks/2020-01/mine.txt"]],
+        [[".tmp/x.1.tmp", "chunks/2020-01/settings.json"]],
         [[".tmp/x.1.tmp", "way/mine.txt"]],
         [["way/mine.txt", ".tmp/y.gone"]],
         {"namings": [], "appendings": [["way/mine.txt", 4, "IQ=="]]},
@@ -394,6 +397,7 @@ def test_a_redo_record_that_leads_through_a_link_is_ignored(tmp_path: Path) -> N
         with Memory.open(tmp_path / "brain") as memory:
             memory.remember("further")
         assert outside.read_text() == "mine"
+        assert [one.name for one in outside.parent.iterdir()] == ["mine.txt"]
 
 
 @pytest.mark.parametrize("linked", ["chunks", "archive", "log"])

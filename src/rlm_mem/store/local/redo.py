@@ -24,8 +24,8 @@ _logger = logger("rlm_mem.store")
 _ABANDONED = ".abandoned"
 _DELETED, _ERASED = ".gone", ".erased"
 _WRITTEN_THROUGH_LINKS = re.compile(
-    r"(?:chunks/[0-9]{4}-[0-9]{2}|archive(?:/versions/chunk-[A-Za-z0-9_-]+)?)/[A-Za-z0-9_-]+\.json"
-    r"|log/[0-9]{4}-[0-9]{2}\.jsonl"
+    r"(?:chunks/[0-9]{4}-[0-9]{2}/|archive/)chunk-[A-Za-z0-9_-]+\.json"
+    r"|archive/versions/chunk-[A-Za-z0-9_-]+/[0-9]+\.json|log/[0-9]{4}-[0-9]{2}\.jsonl"
 )
 """Files of chunks and of the audit log. Their folders may be links, to another disk, and every write follows them."""
 
