@@ -384,7 +384,6 @@ def test_a_redo_record_that_leads_through_a_link_is_ignored(tmp_path: Path) -> N
     store = tmp_path / "brain" / "memory"
     (store / "way").symlink_to(outside.parent)
     (store / ".tmp").mkdir(exist_ok=True)
-    (store / ".tmp" / "x.1.tmp").write_text("theirs")
     (store / "chunks" / "2020-01").symlink_to(outside.parent)
     for record in (
         [[".tmp/x.1.tmp", "chunks/2020-01/mine.txt"]],
@@ -393,6 +392,7 @@ def test_a_redo_record_that_leads_through_a_link_is_ignored(tmp_path: Path) -> N
         [["way/mine.txt", ".tmp/y.gone"]],
         {"namings": [], "appendings": [["way/mine.txt", 4, "IQ=="]]},
     ):
+        (store / ".tmp" / "x.1.tmp").write_text("theirs")
         (store / ".tmp" / "1.redo").write_bytes(msgspec.json.encode(record))
         with Memory.open(tmp_path / "brain") as memory:
             memory.remember("further")
