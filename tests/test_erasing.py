@@ -493,6 +493,7 @@ def test_what_a_repair_replaced_and_killed_processes_left_is_erased(tmp_path: Pa
         assert b"Tessa" not in encode_chunk(memory.store.get_many([named])[named]) and list(
             (store / "archive" / "damaged").iterdir()
         )
+        (store / "archive" / "damaged" / "sorted").mkdir()  # by hand
         unfinished = store / "index" / ".tag_index.json.4711.0a1b2c3d0.tmp"
         unfinished.write_text('{"Tessa": []}')
         os.utime(unfinished, (0, 0))

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.chunk import encode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, NotFoundError, StorageError
 from rlm_mem.interchange import export_store, import_source
@@ -383,16 +384,62 @@ def test_a_redo_record_that_leads_through_a_link_is_ignored(tmp_path: Path) -> N
     store = tmp_path / "brain" / "memory"
     (store / "way").symlink_to(outside.parent)
     (store / ".tmp").mkdir(exist_ok=True)
-    (store / ".tmp" / "x.1.tmp").write_text("theirs")
+    (store / "chunks" / "2020-01").symlink_to(outside.parent)
     for record in (
+        [[".tmp/x.1.tmp", "chunks/2020-01/mine.txt"]],
+        [[".tmp/x.1.tmp", "chunks/2020-01/settings.json"]],
         [[".tmp/x.1.tmp", "way/mine.txt"]],
         [["way/mine.txt", ".tmp/y.gone"]],
         {"namings": [], "appendings": [["way/mine.txt", 4, "IQ=="]]},
     ):
+        (store / ".tmp" / "x.1.tmp").write_text("theirs")
         (store / ".tmp" / "1.redo").write_bytes(msgspec.json.encode(record))
         with Memory.open(tmp_path / "brain") as memory:
             memory.remember("further")
         assert outside.read_text() == "mine"
+        assert [one.name for one in outside.parent.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("linked", ["chunks", "archive", "log"])
+def test_an_interrupted_write_of_folders_on_another_disk_is_finished(tmp_path: Path, linked: str) -> None:
+    brain, disk = tmp_path / "brain", tmp_path / "disk"
+    with Memory.open(brain) as memory:
+        chunk = memory.store.create_chunk("first")
+        memory.update(chunk.id, tags=["seen"])
+    (brain / "memory" / linked).rename(disk)
+    (brain / "memory" / linked).symlink_to(disk)
+    with Memory.open(brain) as memory:
+        present = memory.store.get_many([chunk.id])[chunk.id]
+    store, month = brain / "memory", present.metadata.created_at[:7]
+    path = f"chunks/{month}/{chunk.id}.json"
+    (store / ".tmp" / f"{chunk.id}.1.tmp").write_bytes(encode_chunk(present).replace(b"first", b"later"))
+    log = next((store / "log").glob("????-??.jsonl"))
+    record = {
+        "namings": [
+            [path, f"archive/versions/{chunk.id}/2.json"],
+            [f".tmp/{chunk.id}.1.tmp", path, None],
+        ],
+        "audit": [f"log/{log.name}", log.stat().st_size, ""],
+    }
+    (store / ".tmp" / "1.redo").write_bytes(msgspec.json.encode(record))
+    (store / path).rename(store / "archive" / "versions" / chunk.id / "2.json")  # and then it was killed
+    with Memory.open(brain) as memory:
+        memory.sync()
+        assert [one.content for one in memory.store.iter_chunks()] == ["later"]
+
+
+def test_an_interrupted_write_adds_nothing_to_a_linked_log_file(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("kept")
+    store, mine = tmp_path / "brain" / "memory", tmp_path / "mine.txt"
+    mine.write_text("mine")
+    (store / "log" / "2031-01.jsonl").symlink_to(mine)
+    record = {"namings": [], "audit": ["log/2031-01.jsonl", 4, "IQ=="]}
+    (store / ".tmp" / "1.redo").write_bytes(msgspec.json.encode(record))
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.sync()
+        assert not (store / ".tmp" / "1.redo").exists()
+    assert mine.read_text() == "mine"
 
 
 def test_a_store_behind_a_link_changes_the_files_of_its_own_brain(tmp_path: Path) -> None:

@@ -138,6 +138,12 @@ def test_a_memory_whose_front_matter_lost_its_line_is_a_finding_and_stays_search
     assert continuum.store.get_chunk(made[1].chunk_id) is not None
 
 
+def test_front_matter_that_a_memory_quotes_is_no_finding(continuum: Continuum) -> None:
+    added(continuum, "system/memory_log.md", "Sanding", "Begin so:\n\n```yaml\nmemory_frequency: high\n```\n")
+    continuum.sync()
+    assert Memory(continuum.store).check() == []
+
+
 def test_repair_finishes_what_was_interrupted_and_leaves_the_rest_to_a_person(continuum: Continuum) -> None:
     transition = interrupted(continuum)
     by_hand(continuum, "memory/long_term/pattern_x.md", "no frontmatter\n")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+import zipfile
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -424,6 +426,15 @@ def test_nothing_is_overwritten_by_default(store: ChunkStore, tmp_path: Path) ->
     for name in ("notes-2026.11", "out.v2/"):
         assert export_store(store, f"{tmp_path}/{name}").format == "markdown"
     assert export_store(store, tmp_path / "out.pdf", format="markdown").chunks == 1
+
+
+def test_files_of_an_archive_have_the_time_of_the_export(store: ChunkStore, tmp_path: Path) -> None:
+    store.create_chunk("one")
+    began = time.localtime()[:3]
+    export_store(store, tmp_path / "x.zip")
+    with zipfile.ZipFile(tmp_path / "x.zip") as packed:
+        assert len(packed.infolist()) > 2
+        assert all(entry.date_time[:3] >= began for entry in packed.infolist())
 
 
 @pytest.mark.parametrize("target", ["vault", "new/below/vault", "new/all.jsonl", "new/all.zip"])

@@ -176,6 +176,8 @@ def test_a_hundred_threads_together_make_no_call_too_many() -> None:
         {"tokens": 1.5},
         {"depth": True},
         {"usd": -1},
+        {"usd": Decimal("NaN")},
+        {"usd": Decimal("sNaN")},
     ],
 )
 def test_limits_out_of_range_are_refused(limits: dict[str, object]) -> None:

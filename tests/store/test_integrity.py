@@ -51,13 +51,12 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
     elif code == "unreadable-with-version":
         path_of(base, a).write_bytes(b"{")
     elif code == "conflict-of-counts":
-        text = path_of(base, b).read_text()
-        line = '    "access_count": 0,\n'
-        assert line in text
-        theirs = line.replace("0", "7")
-        path_of(base, b).write_text(
-            text.replace(line, f"<<<<<<< HEAD\n{line}=======\n{theirs}>>>>>>> theirs\n")
-        )
+        path = path_of(base, b)
+        own = path.read_text()
+        other = own.replace('"access_count": 0', '"access_count": 3')
+        assert other != own
+        path.write_text(f"<<<<<<< HEAD\n{own.rstrip()}\n=======\n{other.rstrip()}\n>>>>>>> side\n")
+        edit(base, a, lambda data: data.update(links=[]))
     elif code == "misnamed-file":
         path = path_of(base, b)
         path.rename(path.with_name("chunk-wrong.json"))
@@ -156,7 +155,7 @@ UNSYNCED = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-f
 #: request only.
 SHOWN_ELSEWHERE = {
     "unreadable-row", "unreadable-row-with-version", "index-row", "index-counts", "orphaned-row", "tiered-memory",
-    "tiered-conflict", "tiered-undated", "unreadable-case", "change-interrupted", "damaged-file", "newer-version",
+    "tiered-undated", "tiered-conflict", "unreadable-case", "change-interrupted", "damaged-file", "newer-version",
     "noise-links",
 }  # fmt: skip
 

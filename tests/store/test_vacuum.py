@@ -13,6 +13,7 @@ import pytest
 
 from rlm_mem.errors import StoreFull, StoreReadOnly
 from rlm_mem.memory import Memory
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local.local_backend import LocalBackend
 from rlm_mem.store.local.vacuum import vacuum_folder
@@ -110,3 +111,17 @@ def test_a_full_disk_is_named_and_nothing_is_lost(brain: Path, monkeypatch: pyte
                 vacuum_folder(backend_of(memory))
         assert [hit.chunk_id for hit in memory.search("oak")] == made
         vacuum_folder(backend_of(memory))
+
+
+def test_unfinished_files_of_other_programs_beside_a_store_are_left(tmp_path: Path) -> None:
+    name = ".report.md.4711.0a1b2c3d0.tmp"
+    for place in ("other", "brain/src", "brain/system"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / name).write_text("unfinished")
+        os.utime(tmp_path / place / name, (0, 0))
+    for base in (tmp_path / "store", tmp_path / "brain" / "memory"):
+        with ChunkStore(base) as store:
+            store.create_chunk("kept")
+            assert isinstance(store.backend, LocalBackend)
+            vacuum_folder(store.backend)
+    assert sorted(path.parent.name for path in tmp_path.rglob(name)) == ["other", "src"]

@@ -117,9 +117,9 @@ def recall(call: RecallCall, question: Question) -> None:
 
 
 _MAX_SHOWN = 8
+"""Maximum number of chunks that are listed below an answer."""
 _PART_CHARS = 500
 """Most characters of a memory that is shown in place of an answer."""
-"""Maximum number of chunks that are listed below an answer."""
 _RUN_FIELDS = ("concluded", "stopped_by", "iterations_used", "seconds", "usage", "cost")
 _RECALL_FIELDS = (
     *("content", "suggestion", "outcome", "chunk_ids", "confidence", "sources", "closest", "method", "note"),

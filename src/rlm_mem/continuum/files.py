@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("rlm_mem.continuum")
 
 _FREQUENCY = re.compile(r"^memory_frequency[ \t]*:", re.MULTILINE)
+_CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,9 @@ class MemoryFiles:
             ours, theirs = map(split_blocks, sides(text))
             agreed = {block.rstrip() for block in theirs}
             blocks = [block for block in ours if block.rstrip() in agreed]
-        elif (named := len(_FREQUENCY.findall(text))) > len(blocks):  # by an editor that makes "---" a dash
+        elif (named := len(_FREQUENCY.findall(_CODE.sub("", text)))) > len(
+            blocks
+        ):  # by an editor that makes "---" a dash
             message = f"{file}: {named} memories have memory_frequency, but only {len(blocks)} begin with a line ---"
             _report_problem(problems, file, InvalidMemory(message))
         for block in blocks:

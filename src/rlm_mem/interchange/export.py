@@ -7,10 +7,12 @@ import os
 import re
 import secrets
 import shutil
+import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -236,7 +238,7 @@ def _open_file(kind: str, target: Path) -> Iterator[tuple[Write, WriteFile, Writ
             with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as packed:
                 packed.writestr("README.md", _ABOUT)
                 packed.writestr(EXPORT_MARKER, _marker())
-                yield _writers(lambda name: packed.open(name, "w", force_zip64=name.startswith(FOLDER)))
+                yield _writers(partial(_new_entry, packed))
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -266,6 +268,12 @@ def _writers(create: Callable[[str], IO[bytes]]) -> tuple[Write, WriteFile, Writ
 def _new_file(path: Path) -> IO[bytes]:
     path.parent.mkdir(parents=True, exist_ok=True)
     return path.open("xb")
+
+
+def _new_entry(packed: zipfile.ZipFile, name: str) -> IO[bytes]:
+    entry = zipfile.ZipInfo(name, time.localtime()[:6])  # of a name alone, zipfile makes a file of 1980
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return packed.open(entry, "w", force_zip64=name.startswith(FOLDER))
 
 
 @contextmanager

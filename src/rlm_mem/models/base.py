@@ -260,6 +260,7 @@ class Limits:
                 continue
             whole = name not in ("seconds", "usd")
             number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+            number &= not (isinstance(value, Decimal) and value.is_nan())  # which cannot be compared
             # An integer is compared without conversion, which fails for a very large one.
             if not number or not abs(value) < _MAX_LIMIT or (whole and not isinstance(value, int)):
                 kind = "a whole number" if whole else "a finite number"

@@ -147,8 +147,16 @@ class Layout:
             except OSError as error:
                 files.translate(error, str(path))
 
-    def all_files(self) -> Iterator[Path]:
-        """Yield all of the brain but its folders; in the store also what is behind links to folders.
+    def own_files(self) -> Iterator[Path]:
+        """Yield the files below the folders of the store, and of the brain: its own folder may hold others, too."""
+        yield from self.all_files(self.base)
+        around = {one.partition("/")[0] for one, folder in FOLDERS.items() if folder.owner != "store"}
+        for place in (self.base.parent / one for one in sorted({"namespaces", *around} - {"memory"})):
+            if self.base.name == "memory" and not place.is_symlink():
+                yield from self.all_files(place)
+
+    def all_files(self, top: Path | None = None) -> Iterator[Path]:
+        """Yield all files below a folder (None: of the brain); in the store also what is behind links to folders.
 
         Raises:
             StorageError: a folder cannot be read.
@@ -159,7 +167,7 @@ class Layout:
             if not isinstance(error, FileNotFoundError):
                 raise files.unreadable(error.filename, error) from error
 
-        for name, below, names in os.walk(self.base.parent, onerror=refuse, followlinks=True):
+        for name, below, names in os.walk(top or self.base.parent, onerror=refuse, followlinks=True):
             folder = Path(name)
             try:
                 status = folder.stat()

@@ -509,7 +509,7 @@ class LocalBackend(LocalIndex, Backend):
             chunk_id = path.name.partition(".")[0] if was_replaced else path.parent.name
             row = find_row(self.connection, chunk_id)
             owner = "" if row is None else names[row.ns]
-            if owner and owner not in namespaces:
+            if (owner and owner not in namespaces) or not path.is_file():
                 continue
             try:
                 data = path.read_bytes()

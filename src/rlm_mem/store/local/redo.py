@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -22,6 +23,11 @@ from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 _logger = logger("rlm_mem.store")
 _ABANDONED = ".abandoned"
 _DELETED, _ERASED = ".gone", ".erased"
+_WRITTEN_THROUGH_LINKS = re.compile(
+    r"(?:chunks/[0-9]{4}-[0-9]{2}/|archive/)chunk-[A-Za-z0-9_-]+\.json"
+    r"|archive/versions/chunk-[A-Za-z0-9_-]+/[0-9]+\.json|log/[0-9]{4}-[0-9]{2}\.jsonl"
+)
+"""Files of chunks and of the audit log. Their folders may be links, to another disk, and every write follows them."""
 
 
 class Naming(msgspec.Struct, array_like=True):
@@ -163,7 +169,8 @@ def _read(layout: Layout, path: Path) -> RedoRecord | None:
         _logger.warning("a record of an interrupted write cannot be read: %s", error)
         return None
     record = found.redo or found if isinstance(found, RedoRecord) else RedoRecord(found)
-    outside = [name for name in _names(record) if not _is_inside(layout, name)]
+    appended = {one.target for one in (*record.appendings, *([record.audit] if record.audit else ()))}
+    outside = [name for name in _names(record) if not _is_inside(layout, name, appended=name in appended)]
     if outside:
         _logger.warning(
             "a record of an interrupted write names %s, outside of the brain: ignored", outside[0]
@@ -180,15 +187,19 @@ def _names(record: RedoRecord) -> list[str]:
     return names if record.change_record is None else [*names, record.change_record]
 
 
-def _is_inside(layout: Layout, name: str) -> bool:
+def _is_inside(layout: Layout, name: str, *, appended: bool) -> bool:
     """Return whether a name in a record is inside the brain folder: a brain may come from an untrusted source.
 
-    Links count as what they lead to, except that the folder of the store may itself be one.
+    Linked folders count as what they lead to, except that of the store, and those of chunks and the audit log for files
+    that have the names of such. A link in place of the file is followed only if bytes are ``appended`` to it.
     """
     if PurePosixPath(name).is_absolute() or Path(name).is_absolute():
         return False
-    real = Path(os.path.realpath(layout.absolute(name)))
-    return any(real.is_relative_to(os.path.realpath(one)) for one in (layout.base.parent, layout.base))
+    path = layout.absolute(name)
+    real = Path(os.path.realpath(path if appended else path.parent))
+    if any(real.is_relative_to(os.path.realpath(one)) for one in (layout.base.parent, layout.base)):
+        return True
+    return _WRITTEN_THROUGH_LINKS.fullmatch(name) is not None and not (appended and path.is_symlink())
 
 
 def _apply(layout: Layout, naming: Naming) -> None:

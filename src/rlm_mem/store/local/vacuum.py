@@ -81,7 +81,7 @@ def _remove_unused(index: LocalIndex) -> None:
         files.remove(damaged)
     long_ago = time.time_ns() - _MIN_AGE_NS
     with contextlib.suppress(StorageError):  # a folder that cannot be read, which is no reason not to go on
-        for path in index.layout.all_files():
+        for path in index.layout.own_files():
             signature = files.signature(path) if _UNFINISHED.fullmatch(path.name) else None
             if signature is not None and signature.mtime_ns < long_ago:
                 files.remove(path)
