@@ -47,9 +47,9 @@ GOALS = (
 STEPS = (
     "hits = search('gauge Mill Bridge', limit=5)\nfor hit in hits:\n    print(hit['chunk_id'], hit['snippet'][:80])",
     "words = llm_query('Which of these says where the gauge hangs? ' + hits[0]['snippet'])\nprint(words)",
-    "print(read_chunk(hits[9]['chunk_id']))",
+    "for one in turns(contains='gauge', limit=4):\n    print(one['date'], one['speaker'], one['text'][:60])",
     "found = read_chunk(hits[0]['chunk_id'])\nprint(found['content'])",
-    "FINAL('The first gauge hangs at **Mill Bridge**; it went up in April.', chunk_ids=[hits[0]['chunk_id']])",
+    "FINAL('The first gauge hangs at **Mill Bridge**; it went up in April.', [hits[0]['chunk_id']], confidence=0.95)",
 )
 CARD = """## Before the first frost
 
