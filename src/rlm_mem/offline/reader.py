@@ -59,8 +59,8 @@ _COUNTED = 5
 """Number of best passages in which the frequency of a word is counted."""
 _MAX_WORDS = 4
 """Most words of an answer that counts as a value."""
-_MIN_REMATCH = 0.5
-"""Least share of the earlier note's match with the question that a later note must reach."""
+_MIN_REMATCH, _MIN_MATCH_BEFORE = 0.5, 0.25
+"""Least share of a note's match with the question that a later note must reach, and one before a passing note."""
 _MAX_LOSS = 0.3
 """Largest loss of probability at which another answer replaces one about a limited time."""
 _MIN_ODDS = -3.0
@@ -319,13 +319,13 @@ def _lasting(
 def _with_earlier_note(
     question: Question, reading: Reading, asked: PresentQuestion, home: Passage, passages: Sequence[Passage]
 ) -> Reading:
-    """The earlier note that has most of a passing note and answers half as well, with that; else the reading."""
+    """The earlier note that has most of a passing note and some words of the question, with that; else the reading."""
     notes = _notes(asked, reading, passages)
     if notes is None or home.at is None:
         return reading
     later = _with_label(home, asked)
     found, most = None, POSSIBLE
-    least = _MIN_REMATCH * matched_share(question, home)
+    least = _MIN_MATCH_BEFORE * matched_share(question, home)
     for one in notes.passages:
         earlier = one.current and one.at and one.at.date() < home.at.date() and _is_later(one, later, asked)
         if one.at and earlier and matched_share(question, one) >= least:
