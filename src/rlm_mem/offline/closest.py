@@ -113,7 +113,8 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
         follows = len(found) < _MIN_RETURNED and most >= _ALIKE and near[i] > own[i]
         if len(found) < _MAX_RETURNED and (related[i] >= least or follows):
             found.setdefault(one.chunk_id, one)
-            texts.update([text] if one.of_document else [])
+            if one.of_document:
+                texts.add(text)
     return list(found.values())
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlm_mem.offline.closest import nearness
@@ -39,37 +40,40 @@ def nearest_lines(question: str, chunks: Iterable[Chunk], longest: int) -> dict[
         line = one_line(chunk.content, longest)
         if line.endswith("…"):
             long.append(chunk)
-        found[chunk.id] = SourceLine(line, headings_above(chunk, [0])[0])
+        else:
+            found[chunk.id] = SourceLine(line, headings_above(chunk, [0])[0])
     return found | _nearest_of_long(question, long, longest) if long else found
 
 
-def _nearest_of_long(question: str, chunks: Iterable[Chunk], longest: int) -> dict[str, SourceLine]:
-    passages: list[Passage] = []
-    places: dict[
-        str, list[tuple[int, int, str]]
-    ] = {}  # the number of a passage, its start, the headings above it
-    read = {one.id: one.content[:_MAX_READ] for one in chunks}
-    for chunk in chunks:
-        text, before = read[chunk.id], ""
-        segments = split_segments(text)
-        above = headings_above(chunk, [one.start for one in segments])
-        for segment, heading in zip(segments, above, strict=True):
-            places.setdefault(chunk.id, []).append((len(passages), segment.start, heading))
-            body = unwrapped(text[segment.body_start : segment.end])
-            passages.append(
-                Passage(
-                    chunk.id, body, segment.author or "", before=before, heading=heading,
-                    part=part_of(chunk)[1] > 1, document=document_of(chunk),
-                    conversation_id=chunk.metadata.conversation_id or "",
-                )
-            )  # fmt: skip
-            before = body
-    near = nearness(analyse_question(question), passages)
+def _nearest_of_long(question: str, chunks: Sequence[Chunk], longest: int) -> dict[str, SourceLine]:
+    of_chunks = [list(_passages_of(chunk)) for chunk in chunks]
+    near = iter(nearness(analyse_question(question), [one for own in of_chunks for one, _ in own]))
     found = {}
-    for chunk_id, own in places.items():
-        _, start, heading = max(own, key=lambda place: near[place[0]])
-        line = " ".join(read[chunk_id].split())
-        first = len(" ".join(read[chunk_id][:start].split()))
+    for chunk, own in zip(chunks, of_chunks, strict=True):
+        shares = list(islice(near, len(own)))
+        passage, start = own[shares.index(max(shares))]
+        content = chunk.content[:_MAX_READ]
+        line = " ".join(content.split())
+        first = len(" ".join(content[:start].split()))
         first = max(0, min(first + bool(first), len(line) - longest))
-        found[chunk_id] = SourceLine(clipped(line, first, longest), heading)
+        found[chunk.id] = SourceLine(clipped(line, first, longest), passage.heading)
     return found
+
+
+def _passages_of(chunk: Chunk) -> Iterator[tuple[Passage, int]]:
+    """The segments of a chunk as passages without scores, and where each begins."""
+    content, before = chunk.content[:_MAX_READ], ""
+    segments = split_segments(content)
+    part, document = part_of(chunk)[1] > 1, document_of(chunk)
+    for segment, heading in zip(
+        segments, headings_above(chunk, [one.start for one in segments]), strict=True
+    ):
+        text = unwrapped(content[segment.body_start : segment.end])
+        yield (
+            Passage(
+                chunk.id, text, segment.author or "", before=before, heading=heading, part=part, document=document,
+                conversation_id=chunk.metadata.conversation_id or "",
+            ),
+            segment.start,
+        )  # fmt: skip
+        before = text
