@@ -152,6 +152,25 @@ def test_without_a_related_memory_the_outcome_is_not_held(ask: Ask) -> None:
     assert result.chunk_ids == []
 
 
+def test_what_the_question_asks_for_does_not_relate_a_memory_to_the_name_in_it(ask: Ask) -> None:
+    result = ask("What is the CEO's name?", "To reset a tenant, run `make reset NAME=acme`.")
+    assert result.outcome == "not held"
+
+
+def test_a_later_note_that_shares_only_function_words_does_not_go_on_from_the_nearest() -> None:
+    notes = [_told(number, text) for number, text in enumerate(_OF_A_SHOP[:-1], 1)]
+    notes.append(_told(10, "They were of the size to be put in there by us."))
+    found = closest(analyse_question("Who are the broken lamps of the pallet to be paid by?"), notes)
+    assert [one.chunk_id for one in found] == ["chunk-7"]
+
+
+def test_the_number_of_a_house_belongs_to_a_place_and_a_tax_is_a_percentage(ask: Ask) -> None:
+    office = ask("Where is the new office?", "The new office is at 12 Harbour Street. Parking is behind it.")
+    assert office.content == "at 12 Harbour Street"
+    tax = ask("How much VAT do customers in Austria pay?", "Customers in Austria pay 20% VAT.")
+    assert tax.content == "20% VAT"
+
+
 def test_an_excerpt_is_the_stretch_that_bears_on_the_question(ask: Ask) -> None:
     filler = "The gauge reports its level every ten minutes and sleeps in between. " * 40
     notes = [f"{filler}The walrus gate {number} is painted blue. {filler}" for number in range(5)]

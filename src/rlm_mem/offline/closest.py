@@ -19,7 +19,7 @@ from rlm_mem.offline.passages import Passage, Reading, heading_stems
 from rlm_mem.offline.phrases import FULL_NAME
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.word_classes import NUMBER, degree, stem_of
-from rlm_mem.text.analysis import PARTS
+from rlm_mem.text.analysis import PARTS, get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.languages import is_foreign
 from rlm_mem.text.patterns import late
@@ -169,10 +169,11 @@ def _with_sequels(passages: Sequence[Passage], near: Sequence[float]) -> list[fl
     The outcome of a matter is often described in other words than those of the question, but with some of the note
     before it.
     """
+    terms = get_analyser("english").terms
     notes: dict[str, frozenset[str]] = {}
     for one in passages:
         if one.current and not one.of_document:
-            notes[one.chunk_id] = notes.get(one.chunk_id, frozenset()) | one.stems
+            notes[one.chunk_id] = notes.get(one.chunk_id, frozenset()) | frozenset(terms(one.text))
     nearest = max(range(len(passages)), key=near.__getitem__, default=-1)
     start = passages[nearest] if nearest >= 0 else None
     if start is None or start.at is None or start.chunk_id not in notes:
@@ -202,7 +203,8 @@ def _is_of_day(days: Sequence[DateMention], passage: Passage) -> bool:
 def _relation(question: Question, passage: Passage) -> float:
     """How well a passage matches its best matching name or content word of the question, 0 to 1."""
     stems = _stems(passage)
-    telling = {*(question.strong or question.terms), *map(stem_of, question.names)}
+    names = frozenset(map(stem_of, question.names))
+    telling = (question.strong | names) or frozenset(question.terms)
     best = max((degree(term, stems, passage.text) for term in telling), default=0.0)
     if best:
         return best

@@ -277,7 +277,9 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
             continue  # a year is not a count
         found.append((not counted, match.start(), figure_text.strip()))
     if amount:  # amounts are preferred to "20 of them", and a price must not be another amount
-        amounts = [one for one in found if (MONEY if price else _AMOUNT).search(one[2])]
+        amounts = [
+            one for one in found if (gives_price(question, one[2]) if price else _AMOUNT.search(one[2]))
+        ]
         found = amounts or [one for one in found if not (price and _AMOUNT.search(one[2]))]
     if not found:
         return None
@@ -290,7 +292,7 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
         return Piece(part.group() if part else figure_text, 1.0, len(figures) == 1)
     own = _of_question_subject(question, sentence, [(place, figure_text) for _, place, figure_text in found])
     nearest = _nearest(question, sentence, own)
-    fit = 0.8 if price and nearest and not MONEY.search(nearest.text) else 1.0
+    fit = 0.8 if price and nearest and not gives_price(question, nearest.text) else 1.0
     return nearest and replace(nearest, fit=fit, alone=len(figures) == 1)
 
 
@@ -309,6 +311,13 @@ MONEY = late(
 _PRICE_ASKED = late(r"\b(?:prices?|costs?|pay(?:s|ing)?|paid|charged?|rent|fee)\b", re.IGNORECASE)
 _AMOUNT = late(r"[$€£¥%]|\d\s?[^\W\d_]")
 """A figure with a currency or a unit."""
+
+
+def gives_price(question: Question, text: str) -> bool:
+    """Whether a text has an amount of money or, for "how much tax do we pay?", a percentage."""
+    return bool(MONEY.search(text) or ("%" in text and _HOW_MUCH.match(question.text)))
+
+
 _OF_THEM = late(r" (?:out )?of (?:the |our |its |these |those )?")
 """The words between a number and the total: "two of the five"."""
 _HOW_MUCH = late(r"\W*how much (?!is\b|are\b|do\b|does\b|did\b|was\b|were\b)(?P<noun>\w+)", re.IGNORECASE)

@@ -6,7 +6,7 @@ import re
 from datetime import date
 
 from rlm_mem.offline.candidates import Candidate
-from rlm_mem.offline.extraction import MEASURED, MONEY, PAST, is_named_figure, piece, reason_after
+from rlm_mem.offline.extraction import MEASURED, PAST, gives_price, is_named_figure, piece, reason_after
 from rlm_mem.offline.passages import Sentence
 from rlm_mem.offline.phrases import LASTS, LOOSE, PLACE, ROLE, TITLED
 from rlm_mem.offline.question import Question
@@ -54,7 +54,7 @@ def has_form(question: Question, text: str) -> bool:
     if _PORT.search(question.text):
         return any(0 < int(one) < 65_536 for one in _PORT_NUMBER.findall(text)[:20])
     if _PRICE.search(question.text):
-        return bool(MONEY.search(text))
+        return gives_price(question, text)
     asked = _ADDRESS.search(question.text)
     if asked is not None:
         pattern = value_pattern(stem_of(asked["noun"] or asked["url"]))

@@ -93,8 +93,10 @@ _BESIDE = _any(
 PLACE = _compiled(rf"(?<![\w-]){_BESIDE}\s+(?=[\w/`~\"'])")
 PATH = _compiled(r"(?<!\w)(?:~|\.)?/[\w./-]+|\bhttps?://\S+")
 _KIN = _any("son* daughter* wife husband kid* child children friend* partner")
+_NO_ADDRESS = rf"\d(?!\w{{0,4}}+\s(?!{_DAY}|{_MONTH}\b)(?-i:[^\W\d_a-z][^\W\d_A-Z]{{2}}))"
+"""A number that does not begin an address such as "12 Harbour Street"."""
 NOT_PLACES = _compiled(
-    rf"^\w++\s++(?:the\s++)?(?:{_DAY}|{_MONTH}\b|\d|{_PART}\b|{_ORDINAL}\b|{_SEASON}\b"
+    rf"^\w++\s++(?:the\s++)?(?:{_DAY}|{_MONTH}\b|{_NO_ADDRESS}|{_PART}\b|{_ORDINAL}\b|{_SEASON}\b"
     rf"|(?:his|her|their|its)\s+(?:\w+\s+)?{_KIN}|(?:use|be|keep|avoid|make|order)\b)"
 )
 _CAPITAL = r"[^\W\d_a-z]"
