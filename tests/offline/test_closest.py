@@ -233,6 +233,11 @@ def test_lines_of_a_wrapped_paragraph_are_one_sentence(ask: Ask) -> None:
     ("question", "note", "fact"),
     [
         ("Wie heißt der Drucker im Keller?", "Der Drucker im Keller heißt Minerva.", "Minerva"),
+        (
+            "Wann ist das Fest?",
+            "Das Fest ist am 12. Dezember im Keller. Es gibt Suppe.",
+            "12. Dezember im Keller",
+        ),
         ("Sur quel port tourne le serveur ?", "Le serveur tourne sur le port 8093.", "8093"),
         ("¿Dónde guarda Lucía las llaves?", "Lucía guarda las llaves en el cajón azul.", "cajón azul"),
         ("Где стоит сервер копий?", "Сервер копий стоит в Новосибирске.", "Новосибирске"),

@@ -227,6 +227,7 @@ def test_an_unclosed_fence_does_not_swallow_the_rest() -> None:
         ("你好。今天天气很好！我们走吧。", 3),
         ("We enjoyed the sun. It was hot.", 2),
         ("Version 1.2.3 is out. Upgrade!", 2),
+        ("Das Fest ist am 12. Dezember, abends. Am 3. Mai ist frei.", 2),
         ("no full stop at all", 1),
     ],
 )

@@ -508,6 +508,12 @@ _SHORTENED = word_set(
     """
 )
 
+MONTH_AFTER_DAY = (
+    r"(?:Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|Apr(?:il)?|Mai|Juni?|Juli?|Aug(?:ust)?|Sept?(?:ember)?|Okt(?:ober)?"
+    r"|Nov(?:ember)?|Dez(?:ember)?)\b"
+)
+"""A month as German writes it after the number of a day, whose stop ends no sentence: "12. Dezember"; a pattern."""
+
 # Each pattern begins with a set of characters, so that the search skips to the next stop. A set with characters beyond
 # Latin-1 takes a quarter of a millisecond to compile, and an ASCII text needs none.
 _SPACED_END = r"""(?<=[.!?…])(?<![.!?…].)[.!?…]*+["'”’»)\]]*+(?=\s)"""
@@ -564,6 +570,8 @@ def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:
         return word == "i" and _is_opening(text, position, stop)  # "J. Smith", but "you and I. The rest"
     if whole[1:2] == "." and whole.isupper() and all(len(part) == 1 for part in whole.split(".")):
         return _is_opening(text, position, stop)  # "J.R. Smith"
+    if word.isdigit() and len(word) <= 2 and _MONTH.match(text, position, stop):
+        return False
     # "1. First" at the start of the sentence is an enumeration.
     return not (word.isdigit() and mark - len(whole) == begin and len(word) <= 3)
 
@@ -577,6 +585,7 @@ _OPENING_WORDS = word_set(
     """
 )
 _WORD = late(r"[^\W\d_]+")
+_MONTH = late(MONTH_AFTER_DAY)
 
 
 def _is_opening(text: str, position: int, stop: int) -> bool:
