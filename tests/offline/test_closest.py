@@ -476,6 +476,7 @@ def test_the_whole_of_what_a_note_says_is_the_answer(question: str, text: str, a
     ("question", "text"),
     [
         ("How old is Hanna?", "Hanna told Priya that the bonus is 6 % this year."),
+        ("How many people are in the Berlin office?", "Three more people joined the Berlin office."),
         ("Why did Yusuf leave the company?", "Yusuf wrote the sync. He left the company in April."),
         (
             "Why does the heron limit fail on small files?",

@@ -336,6 +336,7 @@ _HOW_MANY = late(
     r"would|can|could|should|may|must|there|in|on|of|for|at|to|by|with|from|(?-i:[A-Z]))",
     re.IGNORECASE,
 )
+_CHANGE_OF_COUNT = late(r"\s(more|fewer|less|additional|extra|further)\b(?! than)", re.IGNORECASE)
 _COUNTED = late(r"(?P<before>(?:[\s-]{1,3}[\w'’-]+){1,4})")
 _SCALES = word_set("hundred thousand million billion dozen k m times")
 
@@ -348,7 +349,10 @@ def counted_thing(question: Question) -> str:
 
 
 def _counts_other_thing(question: Question, text: str, end: int) -> bool:
-    """Whether a figure that ends here counts something else than the question ("one reading" for rows)."""
+    """Whether a figure that ends here counts something else than the question: "one reading" for rows, "three more"."""
+    change = _CHANGE_OF_COUNT.match(text, end)
+    if change and change[1].lower() not in question.text.lower().split():
+        return True
     noun = counted_thing(question)
     if not noun:
         return False
