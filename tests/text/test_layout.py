@@ -74,6 +74,12 @@ def test_a_manual_page_has_headings_and_terms_with_their_explanations() -> None:
     ]
 
 
+def test_above_a_heading_are_those_it_belongs_to_not_the_section_before() -> None:
+    text = "# Pump\n\n## Start\n\nPress it.\n\n### By night\n\nAsk.\n\n## Stop\n\nRelease it.\n"
+    places = [text.index(one) for one in ("# Pump", "## Start", "### By", "## Stop", "Release")]
+    assert headings_at(text, places) == [[], ["Pump"], ["Pump", "Start"], ["Pump"], ["Pump", "Stop"]]
+
+
 def test_headings_at_a_place_of_a_manual_page_end_with_the_term_explained_there() -> None:
     level, lazy = MANUAL.index("Defaults to 40"), MANUAL.index("Defaults to lazy")
     assert headings_at(MANUAL, [0, level, lazy]) == [

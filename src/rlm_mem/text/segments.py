@@ -49,6 +49,22 @@ class Headings:
 
     def enter(self, text: str) -> None:
         """Add a heading line, which replaces those of its level and below."""
+        level, title = self._read(text)
+        self._open = [one for one in self._open if one[0] < level]
+        self._open.append((level, title))
+
+    def texts(self) -> list[str]:
+        """Texts of the current headings, topmost first."""
+        return [text for _, text in self._open if text]
+
+    def above(self, text: str) -> list[str]:
+        """Texts of the current headings that a heading line belongs to, topmost first."""
+        level, _ = self._read(text)
+        return [title for other, title in self._open if other < level and title]
+
+    @staticmethod
+    def _read(text: str) -> tuple[int, str]:
+        """The level and the text of a heading line."""
         first, _, rest = text.strip().partition("\n")
         marks = len(first) - len(first.lstrip("#"))
         level = marks if marks else 1 if rest.startswith("=") else 2 if rest.startswith("-") else 7
@@ -58,12 +74,7 @@ class Headings:
                 level, first = 1, " ".join(first.removesuffix(f"{page})").split())
             elif first.isupper():
                 level = 2
-        self._open = [one for one in self._open if one[0] < level]
-        self._open.append((level, first.strip("#*: \t")[:_MAX_HEADING]))
-
-    def texts(self) -> list[str]:
-        """Texts of the current headings, topmost first."""
-        return [text for _, text in self._open if text]
+        return level, first.strip("#*: \t")[:_MAX_HEADING]
 
 
 class _Above:
@@ -106,8 +117,8 @@ def _first_line(content: str, block: Block) -> str:
 def headings_at(text: str, offsets: Sequence[int]) -> list[list[str]]:
     """The headings above each of these ascending offsets of `text`, topmost first, in linear time.
 
-    A heading that begins at the offset itself is not included. Inside a table its header follows, inside a definition
-    its term.
+    Above a heading that begins at the offset itself are those that it belongs to. Inside a table its header follows,
+    inside a definition its term.
     """
     found: list[list[str]] = []
     headings, above = Headings(), _Above()
@@ -119,12 +130,12 @@ def headings_at(text: str, offsets: Sequence[int]) -> list[list[str]]:
                 headings.enter(text[marks[place].start : marks[place].end])
             above.pass_by(marks[place], text)
             place += 1
-        here = (
-            [above.text(marks[place], text, inside=marks[place].body_start < offset)]
-            if place < len(marks)
-            else []
-        )
-        found.append(headings.texts() + [one for one in here if one])
+        mark = marks[place] if place < len(marks) else None
+        if mark is not None and mark.kind == structure.HEADING and mark.start == offset:
+            found.append(headings.above(text[mark.start : mark.end]))
+            continue
+        here = above.text(mark, text, inside=mark.body_start < offset) if mark is not None else ""
+        found.append(headings.texts() + ([here] if here else []))
     return found
 
 
