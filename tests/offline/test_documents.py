@@ -32,6 +32,10 @@ def test_a_figure_of_a_document_comes_with_its_sentence() -> None:
     assert told is not None and told.startswith("The small tank holds 40 litres")
 
 
+def test_things_are_counted_by_the_figure_before_them() -> None:
+    assert answer("How many valves are there?", "It has four brass valves.") == "It has four brass valves"
+
+
 def test_a_place_of_a_document_comes_with_its_sentence() -> None:
     told = answer("Where is the key of the cellar?", "The key of the cellar hangs behind the stove.")
     assert told == "The key of the cellar hangs behind the stove"
@@ -53,8 +57,23 @@ def test_a_place_of_a_document_comes_with_its_sentence() -> None:
             "How long is the warranty on power supplies?",
             "Give the power supply a rest of two minutes, then start again. The warranty covers the motor.",
         ),
+        ("How many valves are there?", "Valves sold to the trade, by kind of valve: small 21."),
+        (
+            "Where is the key of the cellar?",
+            'made = memory.remember("The key of the cellar hangs behind the stove.")',
+        ),
     ],
-    ids=["the opposite", "few words", "no path", "a pronoun", "a version", "no person", "another thing"],
+    ids=[
+        "the opposite",
+        "few words",
+        "no path",
+        "a pronoun",
+        "a version",
+        "no person",
+        "another thing",
+        "other counts",
+        "code",
+    ],
 )
 def test_a_document_is_not_quoted(question: str, text: str) -> None:
     assert answer(question, text) is None

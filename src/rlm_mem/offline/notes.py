@@ -21,7 +21,7 @@ from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_s
 from rlm_mem.offline.phrases import FULL_NAME, FUNCTION_WORDS, PATH, ROLE
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.whole_values import whole_value
-from rlm_mem.offline.word_classes import RELATIONS, Relation, degree, stem_of, value_pattern
+from rlm_mem.offline.word_classes import NUMBER, RELATIONS, Relation, degree, stem_of, value_pattern
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late, word_set
 
@@ -187,8 +187,8 @@ def _answering(
         best_match = max(best_match, matched)
         if matched < _MIN_SHARE:
             continue
-        if line.passage.of_document and counted and not degree(counted, line.sentence.stems, ""):
-            continue  # a manual has many figures: without the thing counted, they count something else
+        if line.passage.of_document and (_is_call(line) or (counted and not _counts(counted, wanted, line))):
+            continue
         answer_part = _answer(question, line, wanted)
         if answer_part is not None and line.passage.of_document:
             answer_part = _document_answer(question, answer_part, line, wanted)
@@ -245,6 +245,32 @@ def _with_following(line: _Line, answer: str, unsaid: list[str]) -> str:
         return answer
     both = line.passage.text[line.sentence.start : following[last].start + len(following[last].text)]
     return trimmed(" ".join(both.split()))
+
+
+_CALL = late(r"\W{0,3}+(?:[\w.]{1,60}\s?=\s?[\w.]{1,60}\(|[\w.]{1,60}\([\"'])")
+
+
+def _is_call(line: _Line) -> bool:
+    """Whether a sentence of a manual is a line of code: what an example stores or prints is not stated."""
+    return bool(_CALL.match(line.sentence.text))
+
+
+_MODIFIERS = 2
+"""Most words between a figure and the thing counted: "four frequency tiers"."""
+
+
+def _counts(counted: str, wanted: dict[str, float], line: _Line) -> bool:
+    """Whether a sentence of a manual, which has many figures, may tell how many there are of the thing counted.
+
+    It names the thing; if the question has no other word, right after a figure.
+    """
+    if len(wanted) > 1:
+        return bool(degree(counted, line.sentence.stems, ""))
+    words = line.sentence.words
+    return any(
+        NUMBER.fullmatch(word.text) and any(one.stem == counted for one in words[n + 1 : n + 2 + _MODIFIERS])
+        for n, word in enumerate(words)
+    )
 
 
 _FIGURES = frozenset(("how_many", "how_long", "when"))
