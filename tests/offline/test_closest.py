@@ -450,6 +450,18 @@ def read_from(question: str, *texts: str, part: bool = False) -> Reading:
 
 
 @pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The review moved to Wednesday at 15:00.", "Wednesday at 15:00"),
+        ("The review is from Monday to Friday.", "from Monday to Friday"),
+        ("The review is at 9:00 to 17:00.", "9:00 to 17:00"),
+    ],
+)
+def test_a_time_is_given_without_the_preposition_before_it(text: str, answer: str) -> None:
+    assert read_from("When is the review?", text).answer == answer
+
+
+@pytest.mark.parametrize(
     ("question", "text", "answer"),
     [
         ("Do we still use Solr?", "Solr was removed in favour of Typesense.", "No: "),

@@ -239,7 +239,7 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
         condition = CONDITION.search(text)
         return Piece(_phrase(condition.group()), 0.6) if condition and condition.start() else None
     plain = re.sub(
-        r"^(?:on|in|at|and|about|the)\s++(?=\d|[A-Z])|(?<!\s)\s++(?:at|of|in|and|to)$", "", found.text
+        r"^(?:on|in|at|to|and|about|the)\s++(?=\d|[A-Z])|(?<!\s)\s++(?:at|of|in|and|to)$", "", found.text
     )
     return replace(found, text=plain.strip())
 
