@@ -317,6 +317,8 @@ def test_passages_come_with_their_heading_what_was_said_before_and_what_replaced
         ("What time is the review?", "Bea: the review is at half past ten", True),
         ("Which port does the pooler listen on?", "Bea: the pooler is fine with version 1.4.2", False),
         ("Which port does the pooler listen on?", "Bea: the pooler listens on 6432", True),
+        ("On which day is the review?", "Bea: the review is in April 2026", False),
+        ("On which day is the review?", "Bea: the review is every Thursday", True),
         ("How much does the oven cost?", "Bea: the oven costs us 11 working days", False),
         ("How much does the oven cost?", "Bea: the oven costs 540 euros", True),
     ],

@@ -11,7 +11,7 @@ from rlm_mem.offline.passages import Sentence
 from rlm_mem.offline.phrases import LASTS, LOOSE, PLACE, ROLE, TITLED
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.word_classes import stem_of, value_pattern
-from rlm_mem.text.dates import find_dates
+from rlm_mem.text.dates import DAY_NAMES, find_dates
 from rlm_mem.text.defaults import ASKS_USUAL
 from rlm_mem.text.patterns import late
 
@@ -30,6 +30,10 @@ _PRICE = late(
     r"|\bhow much (?:is|are|was|were) (?:an?|one|each|the|our|my|your|their)\b|\b(?:what|which) price\b",
     re.IGNORECASE,
 )
+_DAY = late(
+    rf"(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?(?!\d)|\b(?:{'|'.join(DAY_NAMES)}|day|today|tomorrow|yesterday)",
+    re.IGNORECASE,
+)
 _AGE = late(r"\bhow old\b|\bage\b", re.IGNORECASE)
 _ADDRESS = late(
     r"\b(?:what|which)\b(?:['’]s| (?:is|are|was|were))? (?:[\w'’-]+ ){0,4}?"
@@ -43,8 +47,10 @@ _REFERENCE_DAY = date(2000, 1, 1)
 def has_form(question: Question, text: str) -> bool:
     """Whether a text has the form that ``question`` requires: a clock time, a port, an amount of money, an address.
 
-    A place must be more than a number or a date. True for all other questions.
+    A place must be more than a number or a date, and a day more than a month. True for all other questions.
     """
+    if question.grain == "day":
+        return bool(_DAY.search(text))
     if question.kind == "where":
         for found in reversed(find_dates(text, _REFERENCE_DAY)):
             text = text[: found.start] + text[found.end :]
