@@ -40,7 +40,17 @@ from rlm_mem.chunk.types import (
     hidden,
 )
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
-from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow, Version, audit_line
+from rlm_mem.store.core.records import (
+    ACTIVE,
+    ANY_REVISION,
+    ARCHIVED,
+    IMPORTED,
+    ChunkRow,
+    Version,
+    audit_line,
+    is_logged,
+    state_of,
+)
 from rlm_mem.store.core.succession import (
     ended,
     refuse_cycles,
@@ -542,12 +552,27 @@ class Writer:
             present = last.chunk
             if not wanted and (former or to_revision is not None or not successions(present)):
                 return None
+            if to_revision is None:
+                self._refuse_edited(present)
             # For a new chunk without a former version, only its replacements of other chunks can be reverted.
             before = wanted[-1].chunk if wanted else replacing_nothing(present)
             updated = self._without_stale(before, undoing=True)
             updated.metadata.access_count = present.metadata.access_count
             updated.metadata.accessed_at = present.metadata.accessed_at
             return self._put_revision(transaction, present, updated, "undo", to=before.revision)
+
+    def _refuse_edited(self, chunk: Chunk) -> None:
+        """Raise ConflictError if the file of a chunk was edited by hand after its last change."""
+        last = None
+        for event in self._backend.read_events(
+            namespace=chunk.namespace, since=None, op=None, chunk_id=chunk.id
+        ):
+            last = event if "after" in event and IMPORTED not in event else last
+        if last is not None and last["revision"] == chunk.revision and not is_logged(chunk, last):
+            raise ConflictError(
+                f"the file of {chunk.id} was edited by hand since the last change of the chunk",
+                hint=f"rlm-mem undo {chunk.id} --to REVISION restores that revision, and keeps the edit as a version",
+            )
 
     # --- links -----------------------------------------------------------------------------------------
 
@@ -621,6 +646,7 @@ class Writer:
                 "before": former.metadata.content_hash if former else None,
                 # Made anew: in a file edited by hand, that of the metadata may be of the former text.
                 "after": content_hash(chunk.content),
+                "state": state_of(chunk),
                 **more,
                 "change": transaction.change.id,
             }

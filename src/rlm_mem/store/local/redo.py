@@ -201,8 +201,8 @@ def _names(record: RedoRecord) -> list[str]:
 def _is_inside(layout: Layout, name: str, *, appended: bool) -> bool:
     """Return whether a name in a record is inside the brain folder: a brain may come from an untrusted source.
 
-    Linked folders count as what they lead to, except that of the store, and those of chunks, tiered memories and logs for
-    files that have the names of such. A link in place of the file is followed only if bytes are ``appended`` to it.
+    Linked folders count as what they lead to, except that of the store, and those of chunks, tiered memories and logs
+    for files that have the names of such. A link in place of the file is followed only if bytes are ``appended`` to it.
     """
     if PurePosixPath(name).is_absolute() or Path(name).is_absolute():
         return False
