@@ -271,7 +271,9 @@ class Writer:
                 raise InvalidChunk(f"the id {chunk.id} belongs to a chunk of another namespace")
             former = self._read(row)
             transaction.put(chunk, status=ARCHIVED if archived else ACTIVE)
-            self._log(transaction, "import", chunk, former=former, archived=archived)
+            # The import may name other chunks by new ids later, as part of the same change.
+            named = {"state": None} if chunk.links or chunk.metadata.superseded_by else {}
+            self._log(transaction, "import", chunk, former=former, archived=archived, **named)
 
     def _check_named(self, chunk: Chunk, former: Chunk | None = None) -> None:
         """Raise InvalidLink if a link's target, or the successor, is missing or hidden, and not named by ``former``."""
