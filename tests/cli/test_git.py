@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.errors import ConflictError
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="asks git"),
@@ -180,3 +181,36 @@ def test_a_revert_takes_back_what_the_commit_remembered(git: Git, tmp_path: Path
         assert {finding.code for finding in memory.check()} == {"dangling-link"}  # "follows", of the last one
         memory.repair(dry_run=False)
         assert memory.check() == []
+
+
+def test_undo_takes_back_what_was_changed_in_this_clone_and_asks_where_nothing_was(
+    git: Git, tmp_path: Path
+) -> None:
+    """A merge may leave the lines of the others last in the log, or first."""
+    with Memory.open(tmp_path / "work" / "brain") as memory:
+        memory.remember("The keel is of oak.")
+        commit(git, "base")
+    other = tmp_path / "other"
+    git("clone", "-q", str(tmp_path / "work"), str(other))
+    with Memory.open(tmp_path / "work" / "brain") as ours, Memory.open(other / "brain", actor="Bo") as theirs:
+        with pytest.raises(ConflictError, match=r"create of .* was made in another clone") as refused:
+            theirs.undo()
+        (keel,) = ours.recorded_changes()
+        assert keel.id in str(refused.value.hint)
+        own = {}
+        for memory, text in ((theirs, "The sail is of hemp."), (ours, "The mast is of larch.")):
+            memory.remember(text)
+            own[memory] = memory.recorded_changes(1)[0].id
+        for place, text in ((tmp_path / "work", "ours"), (other, "theirs")):
+            git("add", "-A", cwd=place)
+            git("commit", "-q", "-m", text, cwd=place)
+        git("pull", "-q", "--no-rebase", str(other), "main")
+        git("pull", "-q", "--no-rebase", str(tmp_path / "work"), "main", cwd=other)
+        for memory in (ours, theirs):
+            memory.sync()
+            undone = memory.undo()
+            assert undone is not None and undone.change == own[memory]
+            assert memory.check() == []
+        assert theirs.undo(change=keel.id) is not None
+        with pytest.raises(ConflictError, match="another clone"):
+            theirs.undo()

@@ -46,6 +46,11 @@ class LoggedChange:
         return str(self.events[-1].get("ts", ""))
 
     @property
+    def clone(self) -> str | None:
+        """The clone of the brain in which it was made, if that is known."""
+        return self.events[-1].get("clone")
+
+    @property
     def chunk_ids(self) -> list[str]:
         """The changed chunks, in order."""
         return list(dict.fromkeys(str(one["chunk_id"]) for one in self.events if one.get("chunk_id")))
