@@ -183,6 +183,40 @@ def test_a_revert_takes_back_what_the_commit_remembered(git: Git, tmp_path: Path
         assert memory.check() == []
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_change_that_git_merged_into_the_archive_is_found_and_kept(
+    git: Git, tmp_path: Path, by_hand: bool
+) -> None:
+    with Memory.open(tmp_path / "work" / "brain") as memory:
+        shared = memory.remember("The keel is of oak.").chunk_ids[0]
+        commit(git, "base")
+        git("checkout", "-q", "-b", "side")
+        if by_hand:
+            (file,) = (tmp_path / "work" / "brain" / "memory" / "chunks").rglob(f"{shared}.json")
+            file.write_text(file.read_text().replace("of oak", "of elm"))
+        else:
+            memory.update(shared, "The keel is of elm.")
+        commit(git, "changed")
+        git("checkout", "-q", "main")
+        memory.sync()
+        memory.delete(shared)
+        commit(git, "deleted")
+        assert memory.check() == []
+        git("merge", "-q", "side", "-m", "both")
+        memory.sync()
+        assert memory.list_chunks() == []
+        found = {finding.code: finding.chunk_id for finding in memory.check()}
+        assert found.pop("archived-change") == shared and set(found) == (
+            {"content-hash"} if by_hand else set()
+        )
+        assert all(step.done for step in memory.repair(dry_run=False))
+        (chunk,) = memory.store.iter_chunks()
+        assert (chunk.id, chunk.content) == (shared, "The keel is of elm.")
+        assert memory.check() == []
+        memory.delete(shared)
+        assert memory.check() == [], "now it was archived with the change"
+
+
 def test_undo_takes_back_what_was_changed_in_this_clone_and_asks_where_nothing_was(
     git: Git, tmp_path: Path
 ) -> None:
