@@ -46,6 +46,8 @@ class FolderOptions(TypedDict, total=False):
     secrets: SecretAction | None
     trust: str | None
     again: bool
+    known_as: str | None
+    archive_all: bool
     dry_run: bool
 
 
@@ -187,7 +189,7 @@ class DocumentReader:
     """Reads the files of a folder.
 
     Args:
-        root: its absolute path.
+        root: the name under which the folder is recorded.
         options: how they are stored.
         config: settings of the store.
     """

@@ -20,6 +20,8 @@ from rlm_mem.store.core.brain_files import BrainFiles
 
 _FOLDER = "system/folders"
 _PARTS = 64
+_SAME = "/same-as.json"
+_REMOVE = "remove this file: its chunks are found again by the paths of their files"
 
 
 def digest_of(data: bytes | str) -> str:
@@ -94,7 +96,7 @@ class FolderRecord:
 
     Args:
         files: brain files of the namespace.
-        folder: its absolute path.
+        folder: its name (``folder_names``).
 
     Raises:
         StorageError: the record cannot be read.
@@ -103,7 +105,7 @@ class FolderRecord:
     def __init__(self, files: BrainFiles, folder: str) -> None:
         self._files = files
         self._folder = folder
-        self._place = f"{_FOLDER}/{digest_of(folder)}"
+        self._place = _place(folder)
         self._parts: dict[int, _Part] = {}
         numbers = {self._name(number): number for number in range(_PARTS)}
         for name, data in files.contents([name for name in files.names(self._place) if name in numbers]):
@@ -191,9 +193,52 @@ class FolderRecord:
             reason = MERGE_CONFLICT if in_conflict(data) else error
             raise StorageError(
                 f"{self._files.where(name)}, the record of a remembered folder, cannot be read: {reason}",
-                hint="remove this file: its chunks are found again by the paths of their files",
+                hint=_REMOVE,
             ) from None
         return part
+
+
+def _place(name: str) -> str:
+    return f"{_FOLDER}/{digest_of(name)}"
+
+
+def is_recorded(files: BrainFiles, name: str) -> bool:
+    """Return whether files of the folder of this name are recorded."""
+    return any(not one.endswith(_SAME) for one in files.names(_place(name)))
+
+
+def recorded_folders(files: BrainFiles) -> list[str]:
+    """Return the names of all folders with recorded files; raises StorageError if a record cannot be read."""
+    one_of_each = {
+        name.rpartition("/")[0]: name
+        for name in files.names(_FOLDER, recursive=True)
+        if not name.endswith(_SAME)
+    }
+    return [_named(files, name, data, "folder") for name, data in files.contents(list(one_of_each.values()))]
+
+
+def same_folder(files: BrainFiles, name: str) -> str | None:
+    """Return the name under which the folder of this name is recorded, if that was noted; raises StorageError."""
+    place = f"{_place(name)}{_SAME}"
+    data = files.read(place)
+    return None if data is None else _named(files, place, data, "same_as")
+
+
+def note_same_folder(files: BrainFiles, name: str, recorded: str) -> None:
+    """Note that the folder of a name is recorded under another one, in a transaction."""
+    noted = json.dumps({"folder": name, "same_as": recorded})
+    files.write(f"{_place(name)}{_SAME}", f"{noted}\n".encode())
+
+
+def _named(files: BrainFiles, place: str, data: bytes, key: str) -> str:
+    try:
+        return str(json.loads(data)[key])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        reason = MERGE_CONFLICT if in_conflict(data) else error
+        raise StorageError(
+            f"{files.where(place)}, of the record of a remembered folder, cannot be read: {reason}",
+            hint=_REMOVE,
+        ) from None
 
 
 def _number(path: str) -> int:

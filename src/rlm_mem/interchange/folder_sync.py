@@ -29,6 +29,7 @@ from rlm_mem.interchange.documents import (
     piece_digest,
 )
 from rlm_mem.interchange.folder_links import MAX_LOCK_SECONDS, headings_in, link_some, references_in, relinked
+from rlm_mem.interchange.folder_names import FolderName
 from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, plan, sentences
 from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, StoredPiece
 from rlm_mem.interchange.formats.notes import day_in_name
@@ -81,6 +82,9 @@ class FolderSync:
 
     Args:
         options: how files are stored.
+        known_as: the name under which the folder is recorded; None: it is found.
+        ask: refuse a folder without a record whose documents are recorded of another one.
+        archive_all: also archive if none of the recorded documents exists.
         dry_run: write nothing, only report the planned changes.
         progress: called with (files done, files in all) as changed files are stored.
         ledger: the ledger of imports; None: it is read from the store.
@@ -92,6 +96,9 @@ class FolderSync:
         folder: FolderPlace,
         options: SyncOptions,
         *,
+        known_as: str | None = None,
+        ask: bool = False,
+        archive_all: bool = False,
         dry_run: bool = False,
         progress: Progress | None = None,
         ledger: Ledger | None = None,
@@ -100,10 +107,14 @@ class FolderSync:
         self.folder = folder
         self.created: list[str] = []
         self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
+        self._known = FolderName(store, self._root, known_as)
+        self._name = self._known.name
+        self._asks = ask and known_as is None and self._known.is_new
+        self._archive_all = archive_all
         self._options = options
         self._progress = progress
         self._dry_run = dry_run
-        self._reader = DocumentReader(folder, self._root, options, store.config)
+        self._reader = DocumentReader(folder, self._name, options, store.config)
         self._linker = AutoLinker(store)
         self._index = BatchIndex(store)
         self._quick_linker = AutoLinker(store, batch=self._index)
@@ -113,7 +124,7 @@ class FolderSync:
         self._read: dict[str, Entry] = {}
         self._recorded: set[str] = set()
         self._planned: dict[str, Chunk] = {}  # archived chunks that a dry run would restore
-        self._known: dict[str, FileEntry] | None = None
+        self._live: dict[str, FileEntry] | None = None
         self._ledger = ledger or Ledger(store.backend.files(store.namespace), write=not dry_run)
         self._in_folder = store.backend.files(store.namespace).path(LEDGER) is not None
         self.report = FolderReport(clean(self._root), dry_run)
@@ -121,14 +132,16 @@ class FolderSync:
     def run(self, listed: Callable[[], Iterable[Entry | ImportProblem]]) -> FolderReport:
         """Sync the memory with the files that ``listed`` returns; it is called once per round.
 
-        Recorded files that are not listed are left unchanged, unless they no longer exist.
+        Recorded files that are not listed are left unchanged, unless they no longer exist. If none exists any more,
+        as of a disk that is not mounted, all are kept, and that is a problem of the report.
 
         Raises:
+            ConflictError: the documents of a folder without a record are recorded of another one, which is not there.
             StorageError: the store cannot be written; the files processed so far are stored.
         """
         problems: list[ImportProblem] = []
         for number in range(_ROUNDS):
-            record = FolderRecord(self._store.files, self._root)
+            record = FolderRecord(self._store.files, self._name)
             problems = []
             changes = self._changes(record, list(listed()), problems, first=number == 0)
             postponed = self._apply_all(record, changes, problems)
@@ -140,6 +153,10 @@ class FolderSync:
             ]
         if not self._dry_run:
             record = self._link_documents(record)
+            if not self._known.is_noted:
+                with self._changing():
+                    self._known.note()
+                self._written += 1
         self._ledger.flush()
         self.report.refused = [ImportProblem(clean(one.where), one.reason) for one in problems]
         if self._written and not self._dry_run:
@@ -160,9 +177,9 @@ class FolderSync:
 
     def is_unchanged(self, entry: Entry) -> bool:
         """Return whether a file is unchanged since it was last recorded, by its name, size and times."""
-        if self._known is None:
-            self._known = FolderRecord(self._store.files, self._root).live()
-        known = self._known.get(entry.name)
+        if self._live is None:
+            self._live = FolderRecord(self._store.files, self._name).live()
+        known = self._live.get(entry.name)
         return known is not None and self._ledger.mark(self._unit_of(entry)) == f"{entry.mark}={known.digest}"
 
     def _unit_of(self, entry: Entry) -> str:
@@ -203,6 +220,8 @@ class FolderSync:
                 if entry.settled:
                     self._ledger.note(unit, f"{entry.mark}={digest}")
             present[entry.name] = digest
+        if self._asks and first:
+            self._known.refuse_known(present.values())
         lost = {path for path in live if path not in present and (path in lost or self._is_missing(path))}
         changes = plan(live, record.archived(), present, lost)
         changed = {change.path for change in changes}
@@ -230,7 +249,7 @@ class FolderSync:
         done = 0
         lot: list[list[_Document]] = []
         weight = 0
-        gathered = groups(self._with_renames(changes))
+        gathered = groups(self._without_emptying(record, self._with_renames(changes), problems))
         texts = self._texts(change for group in gathered for change in group)
         for group in gathered:
             documents = [self._prepared(change, texts) for change in group]
@@ -282,6 +301,22 @@ class FolderSync:
             if not (one.path is None and id(one.former) in joined)
         ]
 
+    def _without_emptying(
+        self, record: FolderRecord, changes: list[FileChange], problems: list[ImportProblem]
+    ) -> list[FileChange]:
+        """Leave out the removals if no recorded document exists any more: it may be another folder, or elsewhere."""
+        gone = {one.former.path for one in changes if one.path is None and one.former is not None}
+        if self._archive_all or not gone or gone != record.live().keys() or not gone.isdisjoint(self._read):
+            return changes
+        problems.append(
+            ImportProblem(
+                self._root,
+                f"none of the {len(gone):,} documents that are remembered of it exists, as of a disk that is not "
+                "mounted: they are kept; --archive-all archives them",
+            )
+        )
+        return [one for one in changes if one.path is not None]
+
     def _is_read(self, change: FileChange) -> bool:
         """Return whether the text of the file must be read: its content changed, or is to be stored again."""
         same = change.former is not None and change.former.digest == change.digest
@@ -296,7 +331,7 @@ class FolderSync:
         ]
         language = self._store.config.search.language if self._in_folder else None
         return analysed_documents(
-            self.folder, self._root, self._options, self._store.config, files, language=language
+            self.folder, self._name, self._options, self._store.config, files, language=language
         )
 
     def _prepared(self, change: FileChange, texts: Iterator[AnalysedDocument]) -> _Document:
@@ -393,7 +428,7 @@ class FolderSync:
         """Update the links between documents by the record of all files; return the record after that."""
         for number in range(_ROUNDS):
             if number or self._written:
-                record = FolderRecord(self._store.files, self._root)
+                record = FolderRecord(self._store.files, self._name)
             changed = relinked(record.live())
             if not changed:
                 break
@@ -432,7 +467,9 @@ class FolderSync:
     def _conversations_of(self, path: str) -> Iterable[str]:
         """Return the possible conversations of the chunks of a file without a record."""
         by_path = conversation_of(str(self.folder.path / path))
-        return dict.fromkeys((self._reader.conversation(path), by_path))
+        return dict.fromkeys(
+            (self._reader.conversation(path), by_path, conversation_of(f"{self._root}/{path}"))
+        )
 
     def _is_current(self, record: FolderRecord, document: _Document, group: Sequence[_Document]) -> bool:
         """Return whether the file and its record, read under the lock, are unchanged since the change was planned."""
