@@ -11,6 +11,7 @@ import os
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 
 from rlm_mem.errors import ConflictError, StorageError
 from rlm_mem.interchange.folder_record import (
@@ -91,7 +92,7 @@ class FolderName:
                 raise ConflictError(
                     f"{len(known)} of the {len(wanted)} documents of {self._root} are remembered of the folder "
                     f"{name}, which is not there",
-                    hint=f"if it is the same folder, give --known-as {name}, else --known-as {self.own}",
+                    hint=f"if it is the same folder, give --known-as {quote(name)}, else --known-as {quote(self.own)}",
                 )
 
     def _is_here(self, name: str) -> bool:

@@ -142,6 +142,10 @@ class FolderSync:
         problems: list[ImportProblem] = []
         for number in range(_ROUNDS):
             record = FolderRecord(self._store.files, self._name)
+            if record.in_conflict and not self._dry_run:
+                with self._changing():
+                    record.settle()
+                self._written += 1
             problems = []
             changes = self._changes(record, list(listed()), problems, first=number == 0)
             postponed = self._apply_all(record, changes, problems)
@@ -315,6 +319,7 @@ class FolderSync:
                 "mounted: they are kept; --archive-all archives them",
             )
         )
+        self.report.failed.append(clean(self._root))
         return [one for one in changes if one.path is not None]
 
     def _is_read(self, change: FileChange) -> bool:
