@@ -59,10 +59,10 @@ def commit(git: Git, place: Path) -> None:
 def two_clones(git: Git, tmp_path: Path) -> tuple[Path, Path]:
     """A repository with a brain and a synced folder, and a clone of it."""
     ana, bob = tmp_path / "ana", tmp_path / "bob"
-    write(ana / "docs", TEXTS)
+    write(ana / "notes", TEXTS)
     git(ana, "init", "-q", "-b", "main")
     with Memory.open(ana / "brain") as memory:
-        memory.sync_folder(ana / "docs")
+        memory.sync_folder(ana / "notes")
     commit(git, ana)
     git(tmp_path, "clone", "-q", str(ana), str(bob))
     return ana, bob
@@ -72,18 +72,18 @@ def two_clones(git: Git, tmp_path: Path) -> tuple[Path, Path]:
 def test_a_folder_beside_the_brain_is_the_same_in_every_clone(git: Git, tmp_path: Path) -> None:
     ana, bob = two_clones(git, tmp_path)
     with Memory.open(bob / "brain") as memory:
-        assert memory.sync_folder(bob / "docs").unchanged == 2
-        write(bob / "docs", {"gate.md": f"{GATE} It creaks."})
-        report = memory.sync_folder(bob / "docs")
-        assert (report.changed, report.added, report.folder) == (["gate.md"], [], str(bob / "docs"))
+        assert memory.sync_folder(bob / "notes").unchanged == 2
+        write(bob / "notes", {"gate.md": f"{GATE} It creaks."})
+        report = memory.sync_folder(bob / "notes")
+        assert (report.changed, report.added, report.folder) == (["gate.md"], [], str(bob / "notes"))
         assert memory.check() == []
     commit(git, bob)
     git(ana, "pull", "-q", str(bob), "main")
     with Memory.open(ana / "brain") as memory:
-        assert memory.sync_folder(ana / "docs").unchanged == 2
+        assert memory.sync_folder(ana / "notes").unchanged == 2
         assert held(memory.store) == [BOAT, f"{GATE} It creaks."]
         assert {chunk.metadata.conversation_id for chunk in memory.store.iter_chunks()} == {
-            "file:./docs/gate.md", "file:./docs/sub/boat.md",
+            "file:./notes/gate.md", "file:./notes/sub/boat.md",
         }  # fmt: skip
 
 
@@ -92,19 +92,19 @@ def test_a_folder_that_an_earlier_version_knew_by_its_path_stays_known_in_every_
     git: Git, tmp_path: Path
 ) -> None:
     ana, bob = tmp_path / "ana", tmp_path / "bob"
-    write(ana / "docs", TEXTS)
+    write(ana / "notes", TEXTS)
     with Memory.open(ana / "brain") as memory:
-        first = memory.sync_folder(ana / "docs").chunk_ids  # without a repository it is known by its path
+        first = memory.sync_folder(ana / "notes").chunk_ids  # without a repository it is known by its path
         git(ana, "init", "-q", "-b", "main")
-        again = memory.sync_folder(ana / "docs")
+        again = memory.sync_folder(ana / "notes")
         assert (again.unchanged, again.touched, again.chunk_ids) == (2, False, first)
-        assert memory.sync_folder(ana / "docs").change is None
+        assert memory.sync_folder(ana / "notes").change is None
     commit(git, ana)
     git(tmp_path, "clone", "-q", str(ana), str(bob))
     shutil.rmtree(ana)
     with Memory.open(bob / "brain") as memory:
-        write(bob / "docs", {"key.md": KEY})
-        report = memory.sync_folder(bob / "docs")
+        write(bob / "notes", {"key.md": KEY})
+        report = memory.sync_folder(bob / "notes")
         assert (report.unchanged, report.added) == (2, ["key.md"])
         assert held(memory.store) == [BOAT, GATE, KEY] and memory.check() == []
 
@@ -112,7 +112,7 @@ def test_a_folder_that_an_earlier_version_knew_by_its_path_stays_known_in_every_
 def test_a_folder_of_a_repository_is_the_same_wherever_that_is_cloned(
     tmp_path: Path, store: ChunkStore
 ) -> None:
-    places = [write(tmp_path / name / "docs", TEXTS) for name in ("one", "two/deeper")]
+    places = [write(tmp_path / name / "notes", TEXTS) for name in ("one", "two/deeper")]
     for place in places:
         write(place.parent / ".git", {"config": REMOTE})
     assert sync_folder(store, places[0]).added == sorted(TEXTS)
@@ -129,7 +129,7 @@ def test_a_folder_of_a_repository_is_the_same_wherever_that_is_cloned(
 
 
 def test_a_moved_folder_is_asked_for_and_then_known(tmp_path: Path, store: ChunkStore) -> None:
-    old, new = write(tmp_path / "old", TEXTS), tmp_path / "new docs"
+    old, new = write(tmp_path / "old", TEXTS), tmp_path / "new notes"
     sync_folder(store, old)
     copy = shutil.copytree(old, tmp_path / "copy")
     assert sync_folder(store, copy).added == sorted(TEXTS), "a copy beside it is another folder"
@@ -138,7 +138,7 @@ def test_a_moved_folder_is_asked_for_and_then_known(tmp_path: Path, store: Chunk
     before = store.totals()["chunk_count"]
     for dry_run in (True, False):
         with pytest.raises(
-            ConflictError, match=r"2 of the 2 documents of .*new docs are remembered"
+            ConflictError, match=r"2 of the 2 documents of .*new notes are remembered"
         ) as refused:
             sync_folder(store, new, dry_run=dry_run)
     assert f"else --known-as '{new}'" in str(refused.value.hint)
@@ -169,14 +169,14 @@ def test_a_folder_with_the_documents_of_another_is_its_own_if_that_is_said(
 def test_of_a_folder_without_any_of_its_documents_nothing_is_archived_unless_that_is_asked_for(
     tmp_path: Path, store: ChunkStore
 ) -> None:
-    docs = write(tmp_path / "docs", TEXTS)
+    docs = write(tmp_path / "notes", TEXTS)
     sync_folder(store, docs)
     disk = docs.rename(tmp_path / "disk")
     docs.mkdir()
     for texts, kept in (({}, [BOAT, GATE]), ({"key.md": KEY}, [BOAT, GATE, KEY])):
         report = sync_folder(store, write(docs, texts))
-        assert (report.archived, report.failed) == ([], [str(docs)])
-        assert "none of the 2 documents" in report.refused[0].reason
+        assert (report.archived, report.failed) == ([], ["."])
+        assert "none of its 2 documents" in report.refused[0].reason
         assert held(store) == kept
     shutil.rmtree(docs)
     disk.rename(docs)
@@ -194,9 +194,9 @@ def test_what_both_clones_recorded_of_a_folder_is_united_by_the_next_sync(git: G
     """Also of a file that both changed alike, whose new text was stored twice."""
     ana, bob = two_clones(git, tmp_path)
     for place, of_boat in ((ana, "Ana"), (bob, "Bob")):
-        write(place / "docs", {"gate.md": "The gate is painted.", "sub/boat.md": f"{BOAT} Says {of_boat}."})
+        write(place / "notes", {"gate.md": "The gate is painted.", "sub/boat.md": f"{BOAT} Says {of_boat}."})
         with Memory.open(place / "brain") as memory:
-            assert memory.sync_folder(place / "docs").changed == ["gate.md", "sub/boat.md"]
+            assert memory.sync_folder(place / "notes").changed == ["gate.md", "sub/boat.md"]
         commit(git, place)
     git(ana, "pull", "-q", "--no-rebase", str(bob), "main", check=False)
     records = sorted((ana / "brain" / "system").rglob("*.json"))
@@ -204,13 +204,13 @@ def test_what_both_clones_recorded_of_a_folder_is_united_by_the_next_sync(git: G
     for path in (ana / "brain" / "memory" / "chunks").rglob("*.json"):
         if b"<<<<<<<" in path.read_bytes():  # the former text, which both replaced
             git(ana, "checkout", "-q", "--ours", str(path))
-    write(ana / "docs", {"sub/boat.md": f"{BOAT} Says Ana. Says Bob."})
+    write(ana / "notes", {"sub/boat.md": f"{BOAT} Says Ana. Says Bob."})
     with Memory.open(ana / "brain") as memory:
-        report = memory.sync_folder(ana / "docs")
+        report = memory.sync_folder(ana / "notes")
         assert report.refused == []
         assert not any(b"<<<<<<<" in path.read_bytes() for path in records)
         assert held(memory.store) == [f"{BOAT} Says Ana. Says Bob.", "The gate is painted."]
-        assert memory.sync_folder(ana / "docs").unchanged == 2
+        assert memory.sync_folder(ana / "notes").unchanged == 2
         assert texts_of(memory.store.get_many(report.chunk_ids)) == held(memory.store)
 
 
@@ -226,5 +226,5 @@ def test_a_name_that_was_noted_is_taken_back_with_the_sync(tmp_path: Path, open_
     write(new, {"key.md": KEY})
     assert memory.sync_folder(new, known_as=str(old)).added == ["key.md"]
     assert memory.undo() is not None and held(memory.store) == [BOAT, GATE]
-    with pytest.raises(ConflictError, match="--known-as|are remembered of"):
+    with pytest.raises(ConflictError, match="are remembered of"):
         memory.sync_folder(new)

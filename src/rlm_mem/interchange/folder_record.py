@@ -288,7 +288,8 @@ def _named(files: BrainFiles, place: str, data: bytes, key: str) -> str:
         return str(json.loads(sides(data.decode())[0])[key])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise StorageError(
-            f"{files.where(place)}, of the record of a remembered folder, cannot be read: {error}", hint=_REMOVE
+            f"{files.where(place)}, of the record of a remembered folder, cannot be read: {error}",
+            hint=_REMOVE,
         ) from None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -21,6 +21,7 @@ from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.ingest.remember import store_piece
 from rlm_mem.interchange.documents import (
     AnalysedDocument,
+    ChangedDocument,
     DocumentReader,
     DocumentText,
     NotText,
@@ -30,7 +31,7 @@ from rlm_mem.interchange.documents import (
 )
 from rlm_mem.interchange.folder_links import MAX_LOCK_SECONDS, headings_in, link_some, references_in, relinked
 from rlm_mem.interchange.folder_names import FolderName
-from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, plan, sentences
+from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, number_emptied, plan, sentences
 from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, StoredPiece
 from rlm_mem.interchange.formats.notes import day_in_name
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
@@ -40,41 +41,14 @@ from rlm_mem.interchange.report import FolderReport, Ledger
 from rlm_mem.results import Progress
 from rlm_mem.store.core.brain_files import LEDGER
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.preencoding import LocalTerms, preencoded_segments
+from rlm_mem.store.core.preencoding import preencoded_segments
 
 _PIECES_PER_COMMIT = 600
 _ROUNDS = 20
 _FEW_PIECES = 4
+_WHOLE = "."  # the folder, as a path in it
 _LISTED = 10_000
 _POSITION_FIELDS = frozenset({"path", "title", "span", "overlap", "headings", "part", "parts"})
-
-
-@dataclass
-class _Document:
-    """A file change with the new text of the file; ``text`` is None if the content is unchanged."""
-
-    change: FileChange
-    entry: Entry | None = None
-    text: DocumentText | None = None
-    refused: str | None = None
-    segments: list[LocalTerms] = field(default_factory=list)
-    drafts: dict[int, Chunk] = field(default_factory=dict)
-
-    def draft(self, store: ChunkStore) -> None:
-        """Draft the chunks of all pieces; raises InputError."""
-        if self.text is None:
-            return
-        pieces, extra = self.text.analysed.pieces, self.text.extra
-        self.drafts = {
-            number: store.draft(pieces[number].content, self.text.piece_fields(number), extra)
-            for _, number in self.text.pieces
-        }
-
-    @property
-    def weight(self) -> int:
-        """Maximum number of chunks that it writes."""
-        former = self.change.former
-        return max(len(self.text.pieces) if self.text else 0, len(former.pieces) if former else 0) + 1
 
 
 class FolderSync:
@@ -251,9 +225,18 @@ class FolderSync:
         """Apply the changes; return the paths that have to be checked again in the next round."""
         postponed: set[str] = set()
         done = 0
-        lot: list[list[_Document]] = []
+        lot: list[list[ChangedDocument]] = []
         weight = 0
-        gathered = groups(self._without_emptying(record, self._with_renames(changes), problems))
+        changes = self._with_renames(changes)
+        emptied = 0 if self._archive_all else number_emptied(changes, record.live(), self._read)
+        if emptied:
+            reason = (
+                f"none of its {emptied:,} documents is there: they are kept (--archive-all archives them)"
+            )
+            problems.append(ImportProblem(_WHOLE, reason))
+            self.report.failed.append(_WHOLE)
+            changes = [one for one in changes if one.path is not None]
+        gathered = groups(changes)
         texts = self._texts(change for group in gathered for change in group)
         for group in gathered:
             documents = [self._prepared(change, texts) for change in group]
@@ -305,23 +288,6 @@ class FolderSync:
             if not (one.path is None and id(one.former) in joined)
         ]
 
-    def _without_emptying(
-        self, record: FolderRecord, changes: list[FileChange], problems: list[ImportProblem]
-    ) -> list[FileChange]:
-        """Leave out the removals if no recorded document exists any more: it may be another folder, or elsewhere."""
-        gone = {one.former.path for one in changes if one.path is None and one.former is not None}
-        if self._archive_all or not gone or gone != record.live().keys() or not gone.isdisjoint(self._read):
-            return changes
-        problems.append(
-            ImportProblem(
-                self._root,
-                f"none of the {len(gone):,} documents that are remembered of it exists, as of a disk that is not "
-                "mounted: they are kept; --archive-all archives them",
-            )
-        )
-        self.report.failed.append(clean(self._root))
-        return [one for one in changes if one.path is not None]
-
     def _is_read(self, change: FileChange) -> bool:
         """Return whether the text of the file must be read: its content changed, or is to be stored again."""
         same = change.former is not None and change.former.digest == change.digest
@@ -339,9 +305,9 @@ class FolderSync:
             self.folder, self._name, self._options, self._store.config, files, language=language
         )
 
-    def _prepared(self, change: FileChange, texts: Iterator[AnalysedDocument]) -> _Document:
+    def _prepared(self, change: FileChange, texts: Iterator[AnalysedDocument]) -> ChangedDocument:
         """Return a change with the text of its file, if that must be read."""
-        document = _Document(change)
+        document = ChangedDocument(change)
         if change.path is None:
             return document
         document.entry = entry = self._read[change.path]
@@ -355,7 +321,7 @@ class FolderSync:
         return document
 
     def _commit(
-        self, record: FolderRecord, lot: list[list[_Document]], problems: list[ImportProblem]
+        self, record: FolderRecord, lot: list[list[ChangedDocument]], problems: list[ImportProblem]
     ) -> set[str]:
         """Apply some groups of changes in one transaction; return the paths to check again in the next round."""
         postponed: set[str] = set()
@@ -379,7 +345,7 @@ class FolderSync:
         # The store refused one of the groups: apply each in a separate transaction.
         return postponed.union(*(self._commit(record, [group], problems) for group in lot))
 
-    def _transaction(self, record: FolderRecord, lot: list[list[_Document]]) -> tuple[int, set[str]]:
+    def _transaction(self, record: FolderRecord, lot: list[list[ChangedDocument]]) -> tuple[int, set[str]]:
         """Apply the first groups of changes; return their number, and the paths to check again in the next round."""
         if self._dry_run:
             for document in (one for group in lot for one in group):
@@ -446,7 +412,7 @@ class FolderSync:
         return record
 
     @contextmanager
-    def _linking(self, lot: list[list[_Document]]) -> Iterator[None]:
+    def _linking(self, lot: list[list[ChangedDocument]]) -> Iterator[None]:
         """Link the chunks of a transaction; in memory if it only adds chunks of new files."""
         documents = [document for group in lot for document in group]
         if any(document.change.former or self._may_have_chunks(document.change) for document in documents):
@@ -476,7 +442,9 @@ class FolderSync:
             (self._reader.conversation(path), by_path, conversation_of(f"{self._root}/{path}"))
         )
 
-    def _is_current(self, record: FolderRecord, document: _Document, group: Sequence[_Document]) -> bool:
+    def _is_current(
+        self, record: FolderRecord, document: ChangedDocument, group: Sequence[ChangedDocument]
+    ) -> bool:
         """Return whether the file and its record, read under the lock, are unchanged since the change was planned."""
         change, former = document.change, document.change.former
         if former is not None and not record.has_entry(former):
@@ -509,7 +477,7 @@ class FolderSync:
 
     # --- one file; a dry run only counts what would be written -----------------------------------------
 
-    def _apply(self, document: _Document) -> FileEntry | None:
+    def _apply(self, document: ChangedDocument) -> FileEntry | None:
         """Apply a change; return the new record of the file."""
         change, former = document.change, document.change.former
         if change.path is None:

@@ -25,18 +25,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
-from rlm_mem.chunk import (
-    DEFAULT_NAMESPACE,
-    Chunk,
-    content_hash,
-    encode_chunk,
-    format_time,
-    from_epoch,
-    normalised_hash,
-    parse_time,
-)
+from rlm_mem.chunk import Chunk, format_time, from_epoch, normalised_hash, parse_time
 from rlm_mem.chunk.types import hidden
 from rlm_mem.errors import CorruptStore, InvalidChunk, InvalidQuery, StorageError
 from rlm_mem.lazy import logger
@@ -179,23 +170,6 @@ def index_key(chunk: Chunk) -> tuple[str, int, str]:
 def audit_line(op: str, at: datetime, actor: str | None, namespace: str) -> dict[str, Any]:
     """Return the fields that every event of the audit log begins with."""
     return {"ts": format_time(at), "actor": actor, "op": op, "ns": namespace}
-
-
-_COUNTED = {"access_count": 0, "accessed_at": "", "modified_at": "", "content_hash": ""}
-
-
-def state_of(chunk: Chunk) -> str:
-    """Return a digest of what changes revise in a chunk, but its content: an edit of its file by hand shows in it."""
-    metadata = structs.replace(chunk.metadata, **_COUNTED)
-    rest = structs.replace(
-        chunk, content="", tokens=0, revision=1, namespace=DEFAULT_NAMESPACE, metadata=metadata
-    )
-    return content_hash(encode_chunk(rest).decode())[:16]
-
-
-def is_logged(chunk: Chunk, event: Mapping[str, Any]) -> bool:
-    """Return whether a chunk is as the last event about it in the audit log says; earlier versions logged no state."""
-    return content_hash(chunk.content) == event["after"] and event.get("state") in (None, state_of(chunk))
 
 
 def log_events(events: Iterable[Mapping[str, Any]]) -> None:

@@ -12,8 +12,8 @@ import msgspec
 
 from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.errors import ConflictError, NamespaceError, StorageError
-from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord
-from rlm_mem.store.core.records import ACTIVE, IMPORTED, audit_line, is_logged, state_of
+from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, is_logged, state_of
+from rlm_mem.store.core.records import ACTIVE, IMPORTED, audit_line
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore

@@ -40,6 +40,7 @@ from rlm_mem.chunk.types import (
     hidden,
 )
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
+from rlm_mem.store.core.changes import is_logged, state_of
 from rlm_mem.store.core.records import (
     ACTIVE,
     ANY_REVISION,
@@ -48,8 +49,6 @@ from rlm_mem.store.core.records import (
     ChunkRow,
     Version,
     audit_line,
-    is_logged,
-    state_of,
 )
 from rlm_mem.store.core.succession import (
     ended,
