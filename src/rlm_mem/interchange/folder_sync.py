@@ -230,9 +230,8 @@ class FolderSync:
         changes = self._with_renames(changes)
         emptied = 0 if self._archive_all else number_emptied(changes, record.live(), self._read)
         if emptied:
-            reason = (
-                f"none of its {emptied:,} documents is there: they are kept (--archive-all archives them)"
-            )
+            command = "remember --folder PATH --archive-all archives them"
+            reason = f"none of its {emptied:,} documents is there: all are kept ({command})"
             problems.append(ImportProblem(_WHOLE, reason))
             self.report.failed.append(_WHOLE)
             changes = [one for one in changes if one.path is not None]
