@@ -410,7 +410,7 @@ def test_lists_of_files_and_sessions_in_the_index_are_erased(place: Path | str, 
         name = {"person": "Quillvane", "source": "session-of-quillvane", "namespace": "harbour"}[by]
         report = memory.erase(**{by: name}, dry_run=False)
         assert memory.store.files.read(SHOWN) is None
-        assert memory.store.files.exists(MIRRORED) == (by != "namespace")
+        assert memory.store.files.exists(MIRRORED) == (by == "source"), "it names the file"
         assert memory.verify_erasure(report) == []
 
 

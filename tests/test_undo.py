@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from rlm_mem import Memory
-from rlm_mem.chunk import encode_chunk
+from rlm_mem.chunk import decode_chunk, encode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, NotFoundError, StorageError
 from rlm_mem.interchange import export_store, import_source
@@ -216,21 +216,35 @@ def test_what_was_imported_and_undone_is_imported_again(
 
 
 @pytest.mark.local_only("are edited by hand")
-@pytest.mark.parametrize("op", ["create", "import"])
-def test_what_was_edited_by_hand_since_is_not_undone(tmp_path: Path, op: str) -> None:
+@pytest.mark.parametrize("edit", [("trains", "night trains"), ('"travel"', '"rail"'), ("0.9", "0.1")])
+@pytest.mark.parametrize("op", ["create", "import", "update"])
+def test_what_was_edited_by_hand_since_is_not_undone(tmp_path: Path, op: str, edit: tuple[str, str]) -> None:
+    """Nor is an edit of tags or metadata alone, also by the undo of a single chunk."""
     brain = tmp_path / "brain"
     with Memory.open(tmp_path / "source" if op == "import" else brain) as memory:
-        made = memory.remember("Dana prefers trains.").chunk_ids[0]
+        made = memory.remember("Dana prefers trains.", tags=["travel"], confidence=0.9).chunk_ids[0]
+        if op == "update":
+            memory.update(made, tags=["travel", "Dana"])
         export_store(memory.store, tmp_path / "all.jsonl")
     if op == "import":
         with Memory.open(brain) as memory:
             import_source(memory.store, tmp_path / "all.jsonl")
     (file,) = (brain / "memory" / "chunks").rglob(f"{made}.json")
-    file.write_text(file.read_text().replace("trains", "night trains"))
+    edited = file.read_text().replace(*edit)
+    file.write_text(edited)
     with Memory.open(brain) as memory:
-        with pytest.raises(ConflictError, match="changed since"):
+        with pytest.raises(
+            ConflictError, match="edited by hand after this change, so that it was changed since"
+        ):
             memory.undo()
-        assert [chunk.content for chunk in memory.store.iter_chunks()] == ["Dana prefers night trains."]
+        if op == "update":
+            with pytest.raises(ConflictError, match="edited by hand since"):
+                memory.undo(made)
+        assert file.read_text() == edited
+        if op == "update":
+            restored = memory.undo(made, to_revision=1)
+            assert restored is not None and restored.tags == ["travel"]
+            assert [one.chunk for one in memory.history(made)][1] == decode_chunk(edited.encode())
 
 
 @pytest.mark.local_only("are edited by hand")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.errors import ConflictError
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="asks git"),
@@ -180,3 +181,70 @@ def test_a_revert_takes_back_what_the_commit_remembered(git: Git, tmp_path: Path
         assert {finding.code for finding in memory.check()} == {"dangling-link"}  # "follows", of the last one
         memory.repair(dry_run=False)
         assert memory.check() == []
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_change_that_git_merged_into_the_archive_is_found_and_kept(
+    git: Git, tmp_path: Path, by_hand: bool
+) -> None:
+    with Memory.open(tmp_path / "work" / "brain") as memory:
+        shared = memory.remember("The keel is of oak.").chunk_ids[0]
+        commit(git, "base")
+        git("checkout", "-q", "-b", "side")
+        if by_hand:
+            (file,) = (tmp_path / "work" / "brain" / "memory" / "chunks").rglob(f"{shared}.json")
+            file.write_text(file.read_text().replace("of oak", "of elm"))
+        else:
+            memory.update(shared, "The keel is of elm.")
+        commit(git, "changed")
+        git("checkout", "-q", "main")
+        memory.sync()
+        memory.delete(shared)
+        commit(git, "deleted")
+        assert memory.check() == []
+        git("merge", "-q", "side", "-m", "both")
+        memory.sync()
+        assert memory.list_chunks() == []
+        found = {finding.code: finding.chunk_id for finding in memory.check()}
+        assert found.pop("archived-change") == shared and set(found) == (
+            {"content-hash"} if by_hand else set()
+        )
+        assert all(step.done for step in memory.repair(dry_run=False))
+        (chunk,) = memory.store.iter_chunks()
+        assert (chunk.id, chunk.content) == (shared, "The keel is of elm.")
+        assert memory.check() == []
+        memory.delete(shared)
+        assert memory.check() == [], "now it was archived with the change"
+
+
+def test_undo_takes_back_what_was_changed_in_this_clone_and_asks_where_nothing_was(
+    git: Git, tmp_path: Path
+) -> None:
+    """A merge may leave the lines of the others last in the log, or first."""
+    with Memory.open(tmp_path / "work" / "brain") as memory:
+        memory.remember("The keel is of oak.")
+        commit(git, "base")
+    other = tmp_path / "other"
+    git("clone", "-q", str(tmp_path / "work"), str(other))
+    with Memory.open(tmp_path / "work" / "brain") as ours, Memory.open(other / "brain", actor="Bo") as theirs:
+        with pytest.raises(ConflictError, match=r"create of .* was made in another clone") as refused:
+            theirs.undo()
+        (keel,) = ours.recorded_changes()
+        assert keel.id in str(refused.value.hint)
+        own = {}
+        for memory, text in ((theirs, "The sail is of hemp."), (ours, "The mast is of larch.")):
+            memory.remember(text)
+            own[memory] = memory.recorded_changes(1)[0].id
+        for place, text in ((tmp_path / "work", "ours"), (other, "theirs")):
+            git("add", "-A", cwd=place)
+            git("commit", "-q", "-m", text, cwd=place)
+        git("pull", "-q", "--no-rebase", str(other), "main")
+        git("pull", "-q", "--no-rebase", str(tmp_path / "work"), "main", cwd=other)
+        for memory in (ours, theirs):
+            memory.sync()
+            undone = memory.undo()
+            assert undone is not None and undone.change == own[memory]
+            assert memory.check() == []
+        assert theirs.undo(change=keel.id) is not None
+        with pytest.raises(ConflictError, match="another clone"):
+            theirs.undo()

@@ -153,6 +153,25 @@ def test_a_pattern_chooses_files_of_a_folder(run: Run, folder: Path) -> None:
     assert run("remember", "--folder", str(folder), "--glob", "*.txt", "--json").json["texts"] == 1
 
 
+def test_a_folder_that_was_emptied_or_moved_is_asked_about(run: Run, folder: Path, memory: Memory) -> None:
+    first = run("remember", "--folder", str(folder), "--json").json["chunk_ids"]
+    away = folder.rename(folder.with_name("away"))
+    folder.mkdir()
+    emptied = run("remember", "--folder", str(folder))
+    assert emptied.code == 1 and "none of its 3 documents" in emptied.out and "--archive-all" in emptied.out
+    folder.rmdir()
+    refused = run("remember", "--folder", str(away))
+    assert refused.code != 0 and f"--known-as {folder}" in refused.err
+    moved = run("remember", "--folder", str(away), "--known-as", str(folder), "--json").json
+    assert moved["chunk_ids"] == first
+    assert run("remember", "--folder", str(away), "--folder", str(folder.parent), "--known-as", "x").code == 2
+    for path in away.rglob("*"):
+        if path.is_file():
+            path.unlink()
+    assert run("remember", "--folder", str(away), "--archive-all").code == 0
+    assert list(memory.store.iter_chunks()) == []
+
+
 def test_a_folder_of_your_own_is_trusted_as_far_as_you_say(run: Run, folder: Path, memory: Memory) -> None:
     run("remember", "--folder", str(folder), "--trust", "ordinary")
     assert {chunk.metadata.trust for chunk in memory.store.iter_chunks()} == {"ordinary"}

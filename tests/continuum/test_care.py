@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from rlm_mem import Memory
 from rlm_mem.continuum import Continuum
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
@@ -74,6 +78,70 @@ def test_repair_keeps_the_memories_that_each_side_of_a_merge_added_and_undoes_it
     assert memory.check() == []
     assert [entry.key for entry in continuum.files.in_file(file)] == keys
     assert memory.undo() and continuum.files.read(file) == merged
+
+
+def test_of_two_sides_that_changed_the_text_before_the_first_memory_none_is_dropped(
+    continuum: Continuum,
+) -> None:
+    file, memory = "system/memory_log.md", Memory(continuum.store)
+    first = added(continuum, file, "Sanding", "Slowly.").text.rstrip()
+    for mine, theirs, kept in (
+        ("# Of wood", "# Of oak", 2),
+        ("", "# Of oak", 1),
+        ("# Of oak", "# Of oak", 1),
+    ):
+        other = first.replace("sanding", "planing").replace("Sanding", "Planing")
+        halves = f"{mine}\n\n{first}\n", f"{theirs}\n\n{other}\n"
+        by_hand(continuum, file, "<<<<<<< HEAD\n{}=======\n{}>>>>>>> theirs\n".format(*halves))
+        assert [one.done for one in memory.repair(dry_run=False)] == [True]
+        text = continuum.files.read(file) or ""
+        assert theirs in text and mine in text and text.count("# Of") == kept
+        assert in_conflict(text) == (kept == 2)
+        assert {entry.key for entry in continuum.files.in_file(file, [])} == {
+            f"{file}#sanding",
+            f"{file}#planing",
+        }
+
+
+@pytest.mark.local_only("rename a file by hand")
+@pytest.mark.parametrize(
+    "to", ["long_term/pattern_sanding.MD", "long_term/old/pattern_sanding.md", "../system/Sanding.md"]
+)
+def test_a_memory_whose_file_was_renamed_so_that_nothing_reads_it_is_a_finding(
+    continuum: Continuum, brain: Path, to: str
+) -> None:
+    file = added(continuum, "memory/long_term/pattern_sanding.md", "Sanding", "Slowly.").file
+    by_hand(continuum, "memory/long_term/notes.txt", "of no memory\n")
+    by_hand(continuum, "system/review/case.md", "---\nmemory_frequency: mid\n---\n")
+    target = brain / "memory" / to
+    target.parent.mkdir(exist_ok=True)
+    (brain / file).rename(target)
+    (finding,) = Memory(continuum.store).check()
+    place = target.resolve().relative_to(brain.resolve()).as_posix()
+    assert (finding.code, finding.file) == ("tiered-memory", place) and "rename it" in finding.message
+    target.rename(brain / file)
+    assert Memory(continuum.store).check() == []
+
+
+def test_an_invalid_file_takes_the_write_lock_once_and_again_when_it_was_edited(
+    continuum: Continuum, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = added(continuum, "memory/long_term/pattern_sanding.md", "Sanding", "Slowly.")
+    file, text = good.file, good.text
+    taken: list[int] = []
+    locked = continuum.changes.locked
+    monkeypatch.setattr(continuum.changes, "locked", lambda **more: (taken.append(1), locked(**more))[1])
+    continuum.sync()
+    taken.clear()
+    for edited, times in ((text.replace("mid", "sideways"), 1), (text.replace("Slowly", "Fast"), 1)):
+        by_hand(continuum, file, edited)
+        for _ in range(3):
+            continuum.sync()
+        assert len(taken) == times
+        assert continuum.store.exists(good.chunk_id), "the mirror of an invalid memory is kept"
+        taken.clear()
+    chunk = continuum.store.get_chunk(good.chunk_id)
+    assert chunk is not None and "Fast" in chunk.content
 
 
 def test_of_two_sides_that_changed_the_same_memory_repair_leaves_that_one_to_a_person(

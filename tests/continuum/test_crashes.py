@@ -165,8 +165,18 @@ def killed_and_run_again(master: Path, tmp_path: Path, after: bool, *, first: in
     assert kills * stride > 60, "the work must have been interrupted at many places before it ran through"
 
 
-def test_an_unfinished_change_is_finished_by_the_next_process(continuum: Continuum, brain: Path) -> None:
+@pytest.mark.parametrize(
+    "linked", ["", "memory/long_term", "memory/short_term", "memory/archive", "memory/log"]
+)
+def test_an_unfinished_change_is_finished_by_the_next_process(
+    continuum: Continuum, brain: Path, tmp_path: Path, linked: str
+) -> None:
+    """Also if one of its folders is a link to another disk."""
     log = record(continuum)
+    if linked:
+        (brain / linked).mkdir(exist_ok=True)
+        (brain / linked).rename(tmp_path / "disk")
+        (brain / linked).symlink_to(tmp_path / "disk")
     pid = os.fork()
     if not pid:
         try:

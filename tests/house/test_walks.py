@@ -30,15 +30,18 @@ _IN, _OUT = "### The path of one memory in\n", "### The path of one question out
 _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and(\s)(\d+) functions")
 
-REMEMBER_FILES = 25
-REMEMBER_FUNCTIONS = 137
+REMEMBER_FILES = 26
+REMEMBER_FUNCTIONS = 139
 """One sentence remembered in an open memory without earlier memories that share its words: validation, secret scan,
-the look-up of memories that it may replace, linking, writing and indexing."""
+the look-up of memories that it may replace, linking, writing and indexing.
+
+The line of the log has a digest of the chunk, by which an edit by hand is noticed, and the clone of the brain.
+"""
 
 REMEMBER_STATEMENTS = 27
 """SQLite statements on this path, without those of triggers."""
 
-FIND_FILES, FIND_FUNCTIONS = 36, 252
+FIND_FILES, FIND_FUNCTIONS = 37, 254
 """The same where an earlier memory shares a word with it: it is looked up, and the statements of both are compared."""
 
 RECALL_FILES = 64

@@ -64,6 +64,12 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
         other = base / "chunks" / "2001-01"
         other.mkdir()
         (other / f"{b}.json").write_bytes(path_of(base, b).read_bytes())
+    elif code == "archived-change":
+        with ChunkStore(base) as store:
+            store.remove_link(a, b)
+            store.delete_chunk(b)
+        path = base / "archive" / f"{b}.json"
+        path.write_text(path.read_text().replace('"tags": []', '"tags": ["theirs"]'))
     elif code == "content-hash":
         edit(base, b, lambda data: data["metadata"].update(content_hash="0" * 64))  # type: ignore[attr-defined]
     elif code == "token-count":
@@ -287,7 +293,13 @@ def test_a_renamed_file_gets_its_name_back_with_its_links_unlike_a_copy(base: Pa
 
 def test_a_chunk_file_that_nothing_reads_is_found_and_brought_to_its_place(base: Path) -> None:
     with ChunkStore(base) as store:
-        upper, nested, above, other = (store.create_chunk(f"Text {number}.").id for number in range(4))
+        made = [store.create_chunk(f"Text {number}.").id for number in range(6)]
+        upper, nested, above, kept, taken, other = made
+        for one in (kept, taken):
+            store.delete_chunk(one)
+        (base / "archive" / "old").mkdir()
+        (base / "archive" / f"{kept}.json").rename(base / "archive" / "old" / f"{kept}.json")
+        shutil.copy(base / "archive" / f"{taken}.json", base / "archive" / "old" / f"{taken}.json")
         path = path_of(base, upper)
         path.rename(path.with_suffix(".JSON"))
         (base / "chunks" / "copied" / "2026").mkdir(parents=True)
@@ -298,8 +310,28 @@ def test_a_chunk_file_that_nothing_reads_is_found_and_brought_to_its_place(base:
         assert store.list_chunks() == [other]
         found = check(store)
         assert {(one.code, one.chunk_id) for one in found} == {
-            ("misnamed-file", one) for one in (upper, nested, above)
+            ("misnamed-file", one) for one in (upper, nested, above, kept, taken)
         }
-        assert all(step.done for step in repair(store, dry_run=False))
+        steps = {step.finding.chunk_id: step for step in repair(store, dry_run=False)}
+        error = steps.pop(taken).error
+        assert f"archive/{taken}.json holds the chunk {taken} already" in str(error), "it says why not"
+        assert all(step.done for step in steps.values())
         assert set(store.list_chunks()) == {upper, nested, above, other}
+        assert set(store.list_chunks(archived=True)) == {kept, taken}
+        (base / "archive" / "old" / f"{taken}.json").unlink()
         assert check(store) == []
+
+
+def test_a_chunk_that_is_archived_and_was_changed_where_it_is_active_is_kept_changed(base: Path) -> None:
+    """As git leaves them where one side archived a chunk that it changed, too."""
+    with ChunkStore(base) as store:
+        made = store.create_chunk("Of oak.").id
+        first = path_of(base, made).read_bytes()
+        store.update_chunk(made, content="Of elm.")
+        shutil.rmtree(base / "archive" / "versions")
+        (base / "archive" / f"{made}.json").write_bytes(first)
+        store.sync(full=True)
+        assert {one.code for one in check(store)} == {"archived-change"}
+        assert [step.done for step in repair(store, dry_run=False)] == [True]
+        assert check(store) == [] and store.list_chunks() == [made]
+        assert [one.chunk.content for one in store.history(made)] == ["Of oak.", "Of elm."]

@@ -122,7 +122,8 @@ def _show_repairs(repairs: Sequence[Repair], *, applied: bool, again: str) -> No
         if one.error:
             print_text(f"failed: {one.error}", "red", indent=4)
         else:
-            state = "for you to decide" if one.manual else ("done" if one.done else "would be done")
+            planned = "not done" if applied else "would be done"
+            state = "for you to decide" if one.manual else ("done" if one.done else planned)
             print_text(f"{state}: {one.action}", "yellow" if one.manual else "green", indent=4)
     manual = sum(one.manual for one in repairs)
     repaired = sum(one.done for one in repairs)

@@ -79,6 +79,17 @@ def remember(
         bool, flag("--watch", "With --folder: keep running, and keep the memory in sync.")
     ] = False,
     every: options.Every = 2.0,
+    known_as: Annotated[
+        str | None,
+        option(
+            "--known-as",
+            "NAME",
+            "With --folder: the name of this folder in the memory, such as its former path.",
+        ),
+    ] = None,
+    archive_all: Annotated[
+        bool, flag("--archive-all", "With --folder: archive its documents even if none exists any more.")
+    ] = False,
     dry_run: Annotated[bool, flag("--dry-run", "With --folder: only show what would happen.")] = False,
 ) -> None:
     """Remember a text, split into chunks and linked with existing memories, or keep a folder in sync."""
@@ -122,10 +133,16 @@ def remember(
         )
     if dry_run and (texts or not folders):
         raise InputError("--dry-run needs a folder", hint="give --folder PATH, and no text or file")
+    if known_as is not None and len(folders) != 1:
+        raise InputError("--known-as needs one folder", hint="give --folder PATH once")
     started = time.perf_counter()
     with nullcontext() if again else resumable(), call.writing(dry_run=dry_run) as memory:
         about_folder: dict[str, Any] = dict(
-            named, patterns=tuple(pattern or ()), conversation_id=conversation
+            named,
+            patterns=tuple(pattern or ()),
+            conversation_id=conversation,
+            known_as=known_as,
+            archive_all=archive_all,
         )
         if watch:
             _watch(call, memory, folders[0], every, about_folder)

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("rlm_mem.continuum")
 
+_SYSTEM = "system"
+_MAX_OVERLOOKED = 1_000_000  # bytes
 _FREQUENCY = re.compile(r"^memory_frequency[ \t]*:", re.MULTILINE)
 _CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
@@ -145,6 +147,18 @@ class MemoryFiles:
                     found[file] = signature
         return found
 
+    def overlooked(self) -> Iterator[InvalidEntry]:
+        """Files that nothing reads because of their name or folder, though they begin as a memory does."""
+        present = self.stored.signatures(_SYSTEM)
+        for folder in places.FOLDERS:
+            present |= self.stored.signatures(folder, recursive=True)
+        known = self.signatures()
+        names = [name for name, one in present.items() if name not in known and one.size <= _MAX_OVERLOOKED]
+        for file, data in self.stored.contents(names):
+            parts = split_one(data.decode("utf-8", "replace"))
+            if parts is not None and _FREQUENCY.search(parts[1]):
+                yield InvalidEntry(file, f"{file}: a tiered memory under a name that is not read: rename it")
+
     # --- memories ----------------------------------------------------------------------------------------------------
 
     def entries(
@@ -207,7 +221,7 @@ class MemoryFiles:
     def united(self, file: str) -> str | None:
         """The text of a file that git left in conflict, with the memories of both sides; None if it needs a person.
 
-        A memory that both sides changed stays in conflict, alone.
+        A memory that both sides changed stays in conflict, alone, and so does the text before the first memory.
         """
         problems: list[InvalidEntry] = []
         try:
@@ -221,11 +235,15 @@ class MemoryFiles:
             )
         except InvalidMemory:
             return None
-        united = halves[0].partition(next(iter(ours.values()), "\0"))[0]
+        first, second = (
+            half.partition(next(iter(blocks.values()), "\0"))[0].rstrip()
+            for half, blocks in zip(halves, (ours, theirs), strict=True)
+        )
+        preamble = _both(first, second) if first and second else first or second
+        united = f"{preamble}\n\n" if preamble else ""
         for name, other in (ours | theirs).items():
             block = ours.get(name, other)
-            both = f"<<<<<<< ours\n{block}\n=======\n{other}\n>>>>>>> theirs"
-            united += f"{block if block == other or name not in theirs else both}\n\n"
+            united += f"{block if name not in theirs else _both(block, other)}\n\n"
         return None if problems or united == text else united
 
     def parse(self, file: str, block: str | None, text: str) -> TieredMemory:
@@ -272,6 +290,11 @@ class MemoryFiles:
         signature = self.stored.signature(file)
         seconds = signature.mtime_ns / 1e9 if signature else 0.0
         return format_time(from_epoch(seconds))
+
+
+def _both(ours: str, theirs: str) -> str:
+    """One text, or both in conflict if they differ."""
+    return ours if ours == theirs else f"<<<<<<< ours\n{ours}\n=======\n{theirs}\n>>>>>>> theirs"
 
 
 def _text(data: bytes, file: str) -> str:

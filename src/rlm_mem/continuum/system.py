@@ -39,12 +39,23 @@ if TYPE_CHECKING:
 
     from rlm_mem.chunk import Chunk
     from rlm_mem.continuum.answers import Hint
+    from rlm_mem.continuum.files import TieredMemory
     from rlm_mem.models.base import LLM
     from rlm_mem.results import RecordedChange, UndoneChange
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _INTERRUPTED, _CONFLICT = "change-interrupted", "tiered-conflict"
-_SyncState = dict[str, tuple[Signature, list[str]]]
+
+
+class _Mirrored(msgspec.Struct, array_like=True):
+    """A file at its last mirroring, and its mirrors; ``broken``: it was not valid, so these are earlier ones, too."""
+
+    signature: Signature
+    ids: list[str]
+    broken: bool = False
+
+
+_SyncState = dict[str, _Mirrored]
 
 
 class Continuum:
@@ -208,6 +219,7 @@ class Continuum:
             else one
             for one in problems
         ]
+        problems += self.files.overlooked()
         problems += self.review.damaged()
         for file in self.changes.waiting():
             message = f"{PurePosixPath(file).stem}: a change was interrupted; the next write finishes it"
@@ -262,49 +274,62 @@ class Continuum:
         known = self._load_sync_state()
         present = self.files.signatures()
         searched = set(self.mirror.ids())
-        if not all(map(searched.issuperset, (ids for _, ids in known.values()))):
+        if not all(searched.issuperset(one.ids) for one in known.values()):
             searched |= self.store.quarantined_ids()
         changed = [
+            file for file, signature in present.items() if self._differs(known.get(file), signature, searched)
+        ]
+        # What was invalid may be valid by new settings; it is read without the lock, which it would take each time.
+        changed += [
             file
-            for file, signature in present.items()
-            if file not in known or known[file][0] != signature or not searched.issuperset(known[file][1])
+            for file, one in known.items()
+            if one.broken and file in present and file not in changed and self._is_valid(file)
         ]
         removed = [file for file in known if file not in present]
         if not changed and not removed and not self._orphans(known):
             return 0
-        broken = set()
         with self.changes.locked():
             for file in changed:
-                now = self._mirror_file(file)
-                if now is None:
-                    broken.add(file)
-                else:
-                    known[file] = (present[file], sorted(now))
+                known[file] = self._mirror_file(file, present[file])
             for file in removed:
                 del known[file]
             for chunk_id in self._orphans(known):
-                if (self.mirror.key_of(chunk_id) or "").partition("#")[0] not in broken:
-                    self.store.delete_chunk(chunk_id)
+                self.store.delete_chunk(chunk_id)
         self.files.stored.write(MIRRORED, msgspec.json.encode(known), durable=False)
         return len(changed) + len(removed)
 
+    @staticmethod
+    def _differs(known: _Mirrored | None, signature: Signature, searched: set[str]) -> bool:
+        """Whether a file has to be mirrored: it is new, or it or one of its mirrors was changed."""
+        return known is None or known.signature != signature or not searched.issuperset(known.ids)
+
     def _orphans(self, known: _SyncState) -> list[str]:
         """Active mirrors whose memory is in none of these files, except superseded mirrors."""
-        mirrored_ids = {chunk_id for _, ids in known.values() for chunk_id in ids}
+        mirrored_ids = {chunk_id for one in known.values() for chunk_id in one.ids}
         orphans = [chunk_id for chunk_id in self.mirror.ids() if chunk_id not in mirrored_ids]
         return [one.id for one in self.store.summaries(orphans) if not one.superseded_by]
 
-    def _mirror_file(self, file: str) -> set[str] | None:
-        """Mirror the memories of a file; returns their chunk ids, or None (keeping old mirrors) if any is invalid."""
+    def _mirror_file(self, file: str, signature: Signature) -> _Mirrored:
+        """Mirror the memories of a file; if any of them is invalid, earlier mirrors of the file are kept."""
+        entries, is_valid = self._read_file(file)
+        for entry in entries:
+            self.mirror.put(entry)
+        if is_valid:
+            return _Mirrored(signature, sorted(entry.chunk_id for entry in entries))
+        kept = [one for one in self.mirror.ids() if (self.mirror.key_of(one) or "").partition("#")[0] == file]
+        return _Mirrored(signature, sorted(kept), broken=True)
+
+    def _is_valid(self, file: str) -> bool:
+        return self._read_file(file)[1]
+
+    def _read_file(self, file: str) -> tuple[list[TieredMemory], bool]:
+        """The valid memories of a file that have mirrors, and whether all of its memories are valid."""
         problems: list[InvalidEntry] = []
         try:
             entries = self.files.in_file(file, problems)
         except InvalidMemory:
-            entries, problems = [], [InvalidEntry(file, "")]
-        entries = [entry for entry in entries if entry.kind != "state"]
-        for entry in entries:
-            self.mirror.put(entry)
-        return None if problems else {entry.chunk_id for entry in entries}
+            return [], False
+        return [entry for entry in entries if entry.kind != "state"], not problems
 
     def _load_sync_state(self) -> _SyncState:
         try:

@@ -20,13 +20,13 @@ _REASON = "undone by hand"
 
 
 def change_to_undo(store: ChunkStore, change_id: str | None = None) -> LoggedChange | None:
-    """Return the change of this id, or the last one of the namespace that can be undone; None if there is none.
+    """Return the change of this id, or the last one made here that can be undone; None if there is none.
 
     Raises:
-        NotFoundError: there is no change of this id.
+        NotFoundError: there is no change of this id. ConflictError: all that can be undone was made in other clones.
     """
     if change_id is None:
-        return next((one for one in changes_in_force(store) if not _only_mirrors(one)), None)
+        return _last_change(store)
     check_kind(change_id, str, "the id of a change")
     found = next((one for one in logged_changes(store) if one.id == change_id), None)
     if found is None:
@@ -34,6 +34,25 @@ def change_to_undo(store: ChunkStore, change_id: str | None = None) -> LoggedCha
             f"there is no change {change_id!r:.60}", hint="rlm-mem store events --json lists them"
         )
     return found
+
+
+def _last_change(store: ChunkStore) -> LoggedChange | None:
+    """Return the last change of the namespace, of this clone if git merged what others changed."""
+    own, last = store.backend.clone, None
+    for change in changes_in_force(store):
+        if _only_mirrors(change):
+            continue
+        if own is None or change.clone == own or (last is None and change.clone is None):
+            return change
+        last = last or change
+    if last is None:
+        return None
+    actor = next((f" by {one['actor']}" for one in last.events if one.get("actor")), "")
+    raise ConflictError(
+        f"the last change, {', '.join(_ops(last, last.events))} of {last.at[:19]}{actor}, was made in another clone "
+        "of this brain, and none in this one",
+        hint=f"rlm-mem undo {last.id} undoes it",
+    )
 
 
 def undo_found(store: ChunkStore, tiers: Changes, found: LoggedChange) -> UndoneChange:

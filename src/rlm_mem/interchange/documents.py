@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
 import msgspec
 
-from rlm_mem.chunk import check_tags, content_hash
+from rlm_mem.chunk import Chunk, check_tags, content_hash
 from rlm_mem.config import Config, IngestConfig, SecretAction, SecretsConfig
 from rlm_mem.errors import InputError
 from rlm_mem.ingest.chunking import AnalysedText, analyse
 from rlm_mem.ingest.remember import provenance_of
+from rlm_mem.interchange.folder_plan import FileChange
 from rlm_mem.interchange.folder_record import digest_of
 from rlm_mem.interchange.formats.instructions import holds_instructions, read_instructions
 from rlm_mem.interchange.formats.notes import read_note
@@ -22,6 +23,7 @@ from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import SourceFile, clean
 from rlm_mem.interchange.records import ImportProblem, Note, conversation_of
 from rlm_mem.merging import MERGE_CONFLICT, is_unmerged
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.preencoding import LocalTerms, local_terms
 from rlm_mem.store.core.records import surroundings
 from rlm_mem.store.core.writer import given_fields
@@ -46,6 +48,8 @@ class FolderOptions(TypedDict, total=False):
     secrets: SecretAction | None
     trust: str | None
     again: bool
+    known_as: str | None
+    archive_all: bool
     dry_run: bool
 
 
@@ -105,6 +109,34 @@ class DocumentText:
         if self.title and self.title not in headings:
             origin = {**origin, "title": self.title}  # so that it can be found by its title
         return provenance_of(analysed.pieces[number], len(analysed.pieces), headings, origin)
+
+
+@dataclass
+class ChangedDocument:
+    """A file change with the new text of the file; ``text`` is None if the content is unchanged."""
+
+    change: FileChange
+    entry: Entry | None = None
+    text: DocumentText | None = None
+    refused: str | None = None
+    segments: list[LocalTerms] = field(default_factory=list)
+    drafts: dict[int, Chunk] = field(default_factory=dict)
+
+    def draft(self, store: ChunkStore) -> None:
+        """Draft the chunks of all pieces; raises InputError."""
+        if self.text is None:
+            return
+        pieces, extra = self.text.analysed.pieces, self.text.extra
+        self.drafts = {
+            number: store.draft(pieces[number].content, self.text.piece_fields(number), extra)
+            for _, number in self.text.pieces
+        }
+
+    @property
+    def weight(self) -> int:
+        """Maximum number of chunks that it writes."""
+        former = self.change.former
+        return max(len(self.text.pieces) if self.text else 0, len(former.pieces) if former else 0) + 1
 
 
 class NotText(Unreadable):
@@ -187,7 +219,7 @@ class DocumentReader:
     """Reads the files of a folder.
 
     Args:
-        root: its absolute path.
+        root: the name under which the folder is recorded.
         options: how they are stored.
         config: settings of the store.
     """

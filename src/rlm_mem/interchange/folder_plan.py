@@ -106,6 +106,14 @@ def plan(
     return changes
 
 
+def number_emptied(
+    changes: Sequence[FileChange], live: Mapping[str, FileEntry], listed: Collection[str]
+) -> int:
+    """Return the number of recorded files if all of them are to be archived and none exists any more, otherwise 0."""
+    gone = {one.former.path for one in changes if one.path is None and one.former is not None}
+    return len(gone) if gone == live.keys() and gone.isdisjoint(listed) else 0
+
+
 def _nearest(path: str, candidates: list[FileEntry], lost: Collection[str]) -> FileEntry | None:
     """Return, of files with the same content, the one with the best matching name; of equal ones, a removed one."""
     name = PurePosixPath(path).name

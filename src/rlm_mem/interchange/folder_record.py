@@ -9,17 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rlm_mem.chunk import check_chunk_id
 from rlm_mem.errors import InputError, StorageError
-from rlm_mem.merging import MERGE_CONFLICT, in_conflict
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict, sides
 from rlm_mem.store.core.brain_files import BrainFiles
 
 _FOLDER = "system/folders"
 _PARTS = 64
+_SAME = "/same-as.json"
+_REMOVE = "remove this file: its chunks are found again by the paths of their files"
 
 
 def digest_of(data: bytes | str) -> str:
@@ -94,7 +96,10 @@ class FolderRecord:
 
     Args:
         files: brain files of the namespace.
-        folder: its absolute path.
+        folder: its name (``folder_names``).
+
+    Attributes:
+        in_conflict: the parts that git left in conflict: they are read as what both sides recorded.
 
     Raises:
         StorageError: the record cannot be read.
@@ -103,7 +108,8 @@ class FolderRecord:
     def __init__(self, files: BrainFiles, folder: str) -> None:
         self._files = files
         self._folder = folder
-        self._place = f"{_FOLDER}/{digest_of(folder)}"
+        self._place = _place(folder)
+        self.in_conflict: set[str] = set()
         self._parts: dict[int, _Part] = {}
         numbers = {self._name(number): number for number in range(_PARTS)}
         for name, data in files.contents([name for name in files.names(self._place) if name in numbers]):
@@ -173,6 +179,15 @@ class FolderRecord:
             else:
                 self._files.remove(name)
 
+    def settle(self) -> None:
+        """Write the parts in conflict as what both sides recorded, inside a transaction."""
+        numbers = [number for number in range(_PARTS) if self._name(number) in self.in_conflict]
+        for number in numbers:
+            data = self._files.read(self._name(number))
+            self._parts[number] = _Part() if data is None else self._decoded(self._name(number), data)
+        self.write(numbers)
+        self.in_conflict.clear()
+
     def _name(self, number: int) -> str:
         return f"{self._place}/{number:02x}.json"
 
@@ -185,15 +200,97 @@ class FolderRecord:
     def _decoded(self, name: str, data: bytes) -> _Part:
         part = _Part()
         try:
-            for raw in json.loads(data)["files"]:
-                part.add(_entry(raw))
+            if in_conflict(data):
+                halves = [json.loads(half)["files"] for half in sides(data.decode())]
+                for one in _united(*(list(map(_entry, half)) for half in halves)):
+                    part.add(one)
+                self.in_conflict.add(name)
+            else:
+                for raw in json.loads(data)["files"]:
+                    part.add(_entry(raw))
         except (ValueError, TypeError, KeyError, RecursionError, InputError) as error:
             reason = MERGE_CONFLICT if in_conflict(data) else error
             raise StorageError(
                 f"{self._files.where(name)}, the record of a remembered folder, cannot be read: {reason}",
-                hint="remove this file: its chunks are found again by the paths of their files",
+                hint=_REMOVE,
             ) from None
         return part
+
+
+def _united(ours: Sequence[FileEntry], theirs: Sequence[FileEntry]) -> Iterator[FileEntry]:
+    """Yield the entries of both sides of a merge; the next sync compares those that differ with their files.
+
+    Of a file that both sides recorded anew, the chunks of the same text are two: the second one is named so that no
+    text is its own, and goes.
+    """
+    archived = dict.fromkeys(entry for entry in (*ours, *theirs) if entry.archived)
+    gone = {(entry.path, entry.digest, entry.pieces) for entry in archived}
+    yield from archived
+    live = {entry.path: entry for entry in ours if not entry.archived}
+    both = live | {entry.path: entry for entry in theirs if not entry.archived}
+    for path, other in both.items():
+        entry = live.get(path, other)
+        if entry == other:
+            if (
+                path,
+                other.digest,
+                other.pieces,
+            ) not in gone:  # else one side removed it, and the other left it
+                yield entry
+            continue
+        known = {piece.digest: piece.id for piece in entry.pieces}
+        ids = set(known.values())
+        more = [
+            StoredPiece(one.id, f"{one.digest}~{one.id}" if one.digest in known else one.digest)
+            for one in other.pieces
+            if one.id not in ids
+        ]
+        former = dict.fromkeys((*entry.former, *other.former))
+        pieces = (*entry.pieces, *more)
+        kept = tuple(one for one in former if one not in pieces)
+        yield replace(entry, digest="", pieces=pieces, former=kept)
+
+
+def _place(name: str) -> str:
+    return f"{_FOLDER}/{digest_of(name)}"
+
+
+def is_recorded(files: BrainFiles, name: str) -> bool:
+    """Return whether files of the folder of this name are recorded."""
+    return any(not one.endswith(_SAME) for one in files.names(_place(name)))
+
+
+def recorded_folders(files: BrainFiles) -> list[str]:
+    """Return the names of all folders with recorded files; raises StorageError if a record cannot be read."""
+    one_of_each = {
+        name.rpartition("/")[0]: name
+        for name in files.names(_FOLDER, recursive=True)
+        if not name.endswith(_SAME)
+    }
+    return [_named(files, name, data, "folder") for name, data in files.contents(list(one_of_each.values()))]
+
+
+def same_folder(files: BrainFiles, name: str) -> str | None:
+    """Return the name under which the folder of this name is recorded, if that was noted; raises StorageError."""
+    place = f"{_place(name)}{_SAME}"
+    data = files.read(place)
+    return None if data is None else _named(files, place, data, "same_as")
+
+
+def note_same_folder(files: BrainFiles, name: str, recorded: str) -> None:
+    """Note that the folder of a name is recorded under another one, in a transaction."""
+    noted = json.dumps({"folder": name, "same_as": recorded})
+    files.write(f"{_place(name)}{_SAME}", f"{noted}\n".encode())
+
+
+def _named(files: BrainFiles, place: str, data: bytes, key: str) -> str:
+    try:
+        return str(json.loads(sides(data.decode())[0])[key])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise StorageError(
+            f"{files.where(place)}, of the record of a remembered folder, cannot be read: {error}",
+            hint=_REMOVE,
+        ) from None
 
 
 def _number(path: str) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -21,6 +21,7 @@ from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.ingest.remember import store_piece
 from rlm_mem.interchange.documents import (
     AnalysedDocument,
+    ChangedDocument,
     DocumentReader,
     DocumentText,
     NotText,
@@ -29,7 +30,8 @@ from rlm_mem.interchange.documents import (
     piece_digest,
 )
 from rlm_mem.interchange.folder_links import MAX_LOCK_SECONDS, headings_in, link_some, references_in, relinked
-from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, plan, sentences
+from rlm_mem.interchange.folder_names import FolderName
+from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, number_emptied, plan, sentences
 from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, StoredPiece
 from rlm_mem.interchange.formats.notes import day_in_name
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
@@ -39,41 +41,14 @@ from rlm_mem.interchange.report import FolderReport, Ledger
 from rlm_mem.results import Progress
 from rlm_mem.store.core.brain_files import LEDGER
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.preencoding import LocalTerms, preencoded_segments
+from rlm_mem.store.core.preencoding import preencoded_segments
 
 _PIECES_PER_COMMIT = 600
 _ROUNDS = 20
 _FEW_PIECES = 4
+_WHOLE = "."  # the folder, as a path in it
 _LISTED = 10_000
 _POSITION_FIELDS = frozenset({"path", "title", "span", "overlap", "headings", "part", "parts"})
-
-
-@dataclass
-class _Document:
-    """A file change with the new text of the file; ``text`` is None if the content is unchanged."""
-
-    change: FileChange
-    entry: Entry | None = None
-    text: DocumentText | None = None
-    refused: str | None = None
-    segments: list[LocalTerms] = field(default_factory=list)
-    drafts: dict[int, Chunk] = field(default_factory=dict)
-
-    def draft(self, store: ChunkStore) -> None:
-        """Draft the chunks of all pieces; raises InputError."""
-        if self.text is None:
-            return
-        pieces, extra = self.text.analysed.pieces, self.text.extra
-        self.drafts = {
-            number: store.draft(pieces[number].content, self.text.piece_fields(number), extra)
-            for _, number in self.text.pieces
-        }
-
-    @property
-    def weight(self) -> int:
-        """Maximum number of chunks that it writes."""
-        former = self.change.former
-        return max(len(self.text.pieces) if self.text else 0, len(former.pieces) if former else 0) + 1
 
 
 class FolderSync:
@@ -81,6 +56,9 @@ class FolderSync:
 
     Args:
         options: how files are stored.
+        known_as: the name under which the folder is recorded; None: it is found.
+        ask: refuse a folder without a record whose documents are recorded of another one.
+        archive_all: also archive if none of the recorded documents exists.
         dry_run: write nothing, only report the planned changes.
         progress: called with (files done, files in all) as changed files are stored.
         ledger: the ledger of imports; None: it is read from the store.
@@ -92,6 +70,9 @@ class FolderSync:
         folder: FolderPlace,
         options: SyncOptions,
         *,
+        known_as: str | None = None,
+        ask: bool = False,
+        archive_all: bool = False,
         dry_run: bool = False,
         progress: Progress | None = None,
         ledger: Ledger | None = None,
@@ -100,10 +81,14 @@ class FolderSync:
         self.folder = folder
         self.created: list[str] = []
         self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
+        self._known = FolderName(store, self._root, known_as)
+        self._name = self._known.name
+        self._asks = ask and known_as is None and self._known.is_new
+        self._archive_all = archive_all
         self._options = options
         self._progress = progress
         self._dry_run = dry_run
-        self._reader = DocumentReader(folder, self._root, options, store.config)
+        self._reader = DocumentReader(folder, self._name, options, store.config)
         self._linker = AutoLinker(store)
         self._index = BatchIndex(store)
         self._quick_linker = AutoLinker(store, batch=self._index)
@@ -113,7 +98,7 @@ class FolderSync:
         self._read: dict[str, Entry] = {}
         self._recorded: set[str] = set()
         self._planned: dict[str, Chunk] = {}  # archived chunks that a dry run would restore
-        self._known: dict[str, FileEntry] | None = None
+        self._live: dict[str, FileEntry] | None = None
         self._ledger = ledger or Ledger(store.backend.files(store.namespace), write=not dry_run)
         self._in_folder = store.backend.files(store.namespace).path(LEDGER) is not None
         self.report = FolderReport(clean(self._root), dry_run)
@@ -121,14 +106,20 @@ class FolderSync:
     def run(self, listed: Callable[[], Iterable[Entry | ImportProblem]]) -> FolderReport:
         """Sync the memory with the files that ``listed`` returns; it is called once per round.
 
-        Recorded files that are not listed are left unchanged, unless they no longer exist.
+        Recorded files that are not listed are left unchanged, unless they no longer exist. If none exists any more,
+        as of a disk that is not mounted, all are kept, and that is a problem of the report.
 
         Raises:
+            ConflictError: the documents of a folder without a record are recorded of another one, which is not there.
             StorageError: the store cannot be written; the files processed so far are stored.
         """
         problems: list[ImportProblem] = []
         for number in range(_ROUNDS):
-            record = FolderRecord(self._store.files, self._root)
+            record = FolderRecord(self._store.files, self._name)
+            if record.in_conflict and not self._dry_run:
+                with self._changing():
+                    record.settle()
+                self._written += 1
             problems = []
             changes = self._changes(record, list(listed()), problems, first=number == 0)
             postponed = self._apply_all(record, changes, problems)
@@ -140,6 +131,10 @@ class FolderSync:
             ]
         if not self._dry_run:
             record = self._link_documents(record)
+            if not self._known.is_noted:
+                with self._changing():
+                    self._known.note()
+                self._written += 1
         self._ledger.flush()
         self.report.refused = [ImportProblem(clean(one.where), one.reason) for one in problems]
         if self._written and not self._dry_run:
@@ -160,9 +155,9 @@ class FolderSync:
 
     def is_unchanged(self, entry: Entry) -> bool:
         """Return whether a file is unchanged since it was last recorded, by its name, size and times."""
-        if self._known is None:
-            self._known = FolderRecord(self._store.files, self._root).live()
-        known = self._known.get(entry.name)
+        if self._live is None:
+            self._live = FolderRecord(self._store.files, self._name).live()
+        known = self._live.get(entry.name)
         return known is not None and self._ledger.mark(self._unit_of(entry)) == f"{entry.mark}={known.digest}"
 
     def _unit_of(self, entry: Entry) -> str:
@@ -203,6 +198,8 @@ class FolderSync:
                 if entry.settled:
                     self._ledger.note(unit, f"{entry.mark}={digest}")
             present[entry.name] = digest
+        if self._asks and first:
+            self._known.refuse_known(present.values())
         lost = {path for path in live if path not in present and (path in lost or self._is_missing(path))}
         changes = plan(live, record.archived(), present, lost)
         changed = {change.path for change in changes}
@@ -228,9 +225,17 @@ class FolderSync:
         """Apply the changes; return the paths that have to be checked again in the next round."""
         postponed: set[str] = set()
         done = 0
-        lot: list[list[_Document]] = []
+        lot: list[list[ChangedDocument]] = []
         weight = 0
-        gathered = groups(self._with_renames(changes))
+        changes = self._with_renames(changes)
+        emptied = 0 if self._archive_all else number_emptied(changes, record.live(), self._read)
+        if emptied:
+            command = "remember --folder PATH --archive-all archives them"
+            reason = f"none of its {emptied:,} documents is there: all are kept ({command})"
+            problems.append(ImportProblem(_WHOLE, reason))
+            self.report.failed.append(_WHOLE)
+            changes = [one for one in changes if one.path is not None]
+        gathered = groups(changes)
         texts = self._texts(change for group in gathered for change in group)
         for group in gathered:
             documents = [self._prepared(change, texts) for change in group]
@@ -296,12 +301,12 @@ class FolderSync:
         ]
         language = self._store.config.search.language if self._in_folder else None
         return analysed_documents(
-            self.folder, self._root, self._options, self._store.config, files, language=language
+            self.folder, self._name, self._options, self._store.config, files, language=language
         )
 
-    def _prepared(self, change: FileChange, texts: Iterator[AnalysedDocument]) -> _Document:
+    def _prepared(self, change: FileChange, texts: Iterator[AnalysedDocument]) -> ChangedDocument:
         """Return a change with the text of its file, if that must be read."""
-        document = _Document(change)
+        document = ChangedDocument(change)
         if change.path is None:
             return document
         document.entry = entry = self._read[change.path]
@@ -315,7 +320,7 @@ class FolderSync:
         return document
 
     def _commit(
-        self, record: FolderRecord, lot: list[list[_Document]], problems: list[ImportProblem]
+        self, record: FolderRecord, lot: list[list[ChangedDocument]], problems: list[ImportProblem]
     ) -> set[str]:
         """Apply some groups of changes in one transaction; return the paths to check again in the next round."""
         postponed: set[str] = set()
@@ -339,7 +344,7 @@ class FolderSync:
         # The store refused one of the groups: apply each in a separate transaction.
         return postponed.union(*(self._commit(record, [group], problems) for group in lot))
 
-    def _transaction(self, record: FolderRecord, lot: list[list[_Document]]) -> tuple[int, set[str]]:
+    def _transaction(self, record: FolderRecord, lot: list[list[ChangedDocument]]) -> tuple[int, set[str]]:
         """Apply the first groups of changes; return their number, and the paths to check again in the next round."""
         if self._dry_run:
             for document in (one for group in lot for one in group):
@@ -393,7 +398,7 @@ class FolderSync:
         """Update the links between documents by the record of all files; return the record after that."""
         for number in range(_ROUNDS):
             if number or self._written:
-                record = FolderRecord(self._store.files, self._root)
+                record = FolderRecord(self._store.files, self._name)
             changed = relinked(record.live())
             if not changed:
                 break
@@ -406,7 +411,7 @@ class FolderSync:
         return record
 
     @contextmanager
-    def _linking(self, lot: list[list[_Document]]) -> Iterator[None]:
+    def _linking(self, lot: list[list[ChangedDocument]]) -> Iterator[None]:
         """Link the chunks of a transaction; in memory if it only adds chunks of new files."""
         documents = [document for group in lot for document in group]
         if any(document.change.former or self._may_have_chunks(document.change) for document in documents):
@@ -432,9 +437,13 @@ class FolderSync:
     def _conversations_of(self, path: str) -> Iterable[str]:
         """Return the possible conversations of the chunks of a file without a record."""
         by_path = conversation_of(str(self.folder.path / path))
-        return dict.fromkeys((self._reader.conversation(path), by_path))
+        return dict.fromkeys(
+            (self._reader.conversation(path), by_path, conversation_of(f"{self._root}/{path}"))
+        )
 
-    def _is_current(self, record: FolderRecord, document: _Document, group: Sequence[_Document]) -> bool:
+    def _is_current(
+        self, record: FolderRecord, document: ChangedDocument, group: Sequence[ChangedDocument]
+    ) -> bool:
         """Return whether the file and its record, read under the lock, are unchanged since the change was planned."""
         change, former = document.change, document.change.former
         if former is not None and not record.has_entry(former):
@@ -467,7 +476,7 @@ class FolderSync:
 
     # --- one file; a dry run only counts what would be written -----------------------------------------
 
-    def _apply(self, document: _Document) -> FileEntry | None:
+    def _apply(self, document: ChangedDocument) -> FileEntry | None:
         """Apply a change; return the new record of the file."""
         change, former = document.change, document.change.former
         if change.path is None:

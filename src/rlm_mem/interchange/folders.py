@@ -25,6 +25,8 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import check_action
 
+_MAX_NAME = 4_096  # characters: a name may be a path
+
 
 def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
     """Return the folder to sync; if the brain is inside it, the brain is left out.
@@ -63,10 +65,13 @@ def sync_folder(
             ``conversation_id``: of all files, else each is a separate conversation; ``tags``, ``confidence``,
             ``chunk_type``, ``secrets``, ``trust``: of new chunks, as of ``remember``; ``occurred_at``: when they were
             said, else the date in the front matter or in the file's name, or the time of the file; ``again``: also
-            compare the text of files that did not change; ``dry_run``: only report.
+            compare the text of files that did not change; ``known_as``: the name under which the folder is recorded,
+            if it is not recognised (``folder_names``), or a new one; ``archive_all``: archive all documents if none
+            exists any more; ``dry_run``: only report.
 
     Raises:
         NotFoundError: there is no such folder. InputError: it is not a folder, or an option is wrong.
+        ConflictError: its documents are recorded of another folder, which does not exist; ``known_as`` decides it.
         StorageError: the memory cannot be written; some of the changes may have been applied.
     """
     folder = _folder_of(store, path)
@@ -97,7 +102,17 @@ def sync_folder(
         again=check_flag(options.get("again", False), "again"),
     )
     dry_run = check_flag(options.get("dry_run", False), "dry_run")
-    sync = FolderSync(store, folder, wanted, dry_run=dry_run, progress=check_function(progress, "progress"))
+    known_as = options.get("known_as")
+    sync = FolderSync(
+        store,
+        folder,
+        wanted,
+        known_as=None if known_as is None else check_text(known_as, "known_as", max_length=_MAX_NAME),
+        ask=True,
+        archive_all=check_flag(options.get("archive_all", False), "archive_all"),
+        dry_run=dry_run,
+        progress=check_function(progress, "progress"),
+    )
     return sync.run(lambda: _chosen(folder, patterns))
 
 

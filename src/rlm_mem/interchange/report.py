@@ -69,7 +69,8 @@ class FolderReport(_Report):
         archived: removed files, whose chunks were archived.
         restored: files that exist again, whose chunks were restored.
         unchanged: number of unchanged files.
-        refused: files that are not remembered, with reasons. ``failed``: the text files among them.
+        refused: files that are not remembered, with reasons. ``failed``: the text files among them, and
+            ``.``, the folder itself, if none of its files exists any more and all are kept.
         notices: files that are only partly remembered, with reasons.
         files: number of the examined files that are remembered now.
         chunks_created, chunks_updated, chunks_superseded, chunks_archived, chunks_restored: their numbers.

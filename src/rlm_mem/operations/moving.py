@@ -163,6 +163,11 @@ class SyncFolderRequest(Bounded, kw_only=True):
         about("Shell patterns for file names, such as *.md. By default every text file.", max_length=50),
     ] = msgspec.field(default_factory=list)
     tags: Annotated[Tags, about("Tags of every chunk.")] = msgspec.field(default_factory=list)
+    known_as: Annotated[
+        Line | None,
+        about("The name of this folder in the memory, such as its former path. By default recognised."),
+    ] = None
+    archive_all: Annotated[bool, about("Archive its documents even if none exists any more.")] = False
     dry_run: Annotated[bool, about("Only report what would happen.")] = False
 
 
@@ -213,6 +218,8 @@ def _sync_folder(context: Context, request: SyncFolderRequest) -> FolderSynced:
         path,
         patterns=request.patterns,
         tags=request.tags,
+        known_as=request.known_as,
+        archive_all=request.archive_all,
         dry_run=request.dry_run,
         progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} files"),
     )

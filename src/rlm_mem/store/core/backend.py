@@ -123,6 +123,11 @@ class Backend(Protocol):
     caught_up: int = 0
 
     @property
+    def clone(self) -> str | None:
+        """The id of this copy of the brain, if others may be merged into it, as by git."""
+        return None
+
+    @property
     def location(self) -> str:
         """The name of the store in messages: its folder, or its DSN without the password."""
 

@@ -8,16 +8,16 @@ record with their former and new contents, in the same transaction (docs/spec/st
 from __future__ import annotations
 
 import binascii
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, content_hash, encode_chunk
 from rlm_mem.errors import StorageError
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.records import ChunkRow
 
 TRANSITIONS = "archive/transitions"
@@ -129,6 +129,23 @@ class ChangeNotes(msgspec.Struct):
     former: dict[tuple[str, str], bytes | None] | None = None
     record: ChangeRecord | None = None
     continues: bool = False
+
+
+_COUNTED = {"access_count": 0, "accessed_at": "", "modified_at": "", "content_hash": ""}
+
+
+def state_of(chunk: Chunk) -> str:
+    """Return a digest of what changes revise in a chunk, but its content: an edit of its file by hand shows in it."""
+    metadata = msgspec.structs.replace(chunk.metadata, **_COUNTED)
+    rest = msgspec.structs.replace(
+        chunk, content="", tokens=0, revision=1, namespace=DEFAULT_NAMESPACE, metadata=metadata
+    )
+    return content_hash(encode_chunk(rest).decode())[:16]
+
+
+def is_logged(chunk: Chunk, event: Mapping[str, Any]) -> bool:
+    """Return whether a chunk is as the last event about it in the audit log says; earlier versions logged no state."""
+    return content_hash(chunk.content) == event["after"] and event.get("state") in (None, state_of(chunk))
 
 
 def name_namespaces(events: Sequence[dict[str, Any]], change_id: str) -> None:

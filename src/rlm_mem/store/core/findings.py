@@ -27,6 +27,11 @@ CODES: dict[str, tuple[str, str]] = {
         "renames or moves the file, if that name is free",
     ),
     "duplicate-id": ("two files hold the same chunk", "left in place for a person"),
+    "archived-change": (
+        "an archived chunk was changed since: git merged the change of one side with the deletion of the other, or "
+        "left both files, or it was edited by hand",
+        "keeps the change as the active chunk; delete it again if it should stay in the archive",
+    ),
     "content-hash": (
         "the content was edited: its stored hash is another",
         "writes the right hash as a new revision",

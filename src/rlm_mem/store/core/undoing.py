@@ -12,7 +12,7 @@ import msgspec
 
 from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.errors import ConflictError, NamespaceError, StorageError
-from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord
+from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, is_logged, state_of
 from rlm_mem.store.core.records import ACTIVE, IMPORTED, audit_line
 
 if TYPE_CHECKING:
@@ -44,6 +44,11 @@ class LoggedChange:
     def at(self) -> str:
         """The time of the change."""
         return str(self.events[-1].get("ts", ""))
+
+    @property
+    def clone(self) -> str | None:
+        """The clone of the brain in which it was made, if that is known."""
+        return self.events[-1].get("clone")
 
     @property
     def chunk_ids(self) -> list[str]:
@@ -184,11 +189,16 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
         active = not last.get("archived", row is not None and row.status != ACTIVE)
     versions = store.history(chunk_id)
     left = next((one.chunk for one in versions if one.revision == last["revision"]), None)
+    if left is not None and left is versions[-1].chunk and not is_logged(left, last):
+        raise ConflictError(
+            f"the file of {chunk_id} was edited by hand after this change, so that it was changed since",
+            hint=_CHANGED_SINCE,
+        )
     if (
         row is None
         or (row.status == ACTIVE) != active
         or left is None
-        or content_hash(left.content) != last["after"]  # its file was edited by hand
+        or content_hash(left.content) != last["after"]
         or not _same(versions[-1].chunk, left)
     ):
         raise ConflictError(
@@ -217,9 +227,4 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
 
 def _same(one: Chunk, other: Chunk) -> bool:
     """Return whether two states of a chunk differ only in revision, time of change and reads."""
-    first, second = (Chunk.from_dict(chunk.to_dict()) for chunk in (one, other))
-    for chunk in (first, second):
-        chunk.revision = 1
-        chunk.metadata.access_count = 0
-        chunk.metadata.modified_at = chunk.metadata.accessed_at = chunk.metadata.created_at
-    return first == second
+    return one.content == other.content and state_of(one) == state_of(other)

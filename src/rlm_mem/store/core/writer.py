@@ -40,7 +40,16 @@ from rlm_mem.chunk.types import (
     hidden,
 )
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
-from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow, Version, audit_line
+from rlm_mem.store.core.changes import is_logged, state_of
+from rlm_mem.store.core.records import (
+    ACTIVE,
+    ANY_REVISION,
+    ARCHIVED,
+    IMPORTED,
+    ChunkRow,
+    Version,
+    audit_line,
+)
 from rlm_mem.store.core.succession import (
     ended,
     refuse_cycles,
@@ -261,7 +270,9 @@ class Writer:
                 raise InvalidChunk(f"the id {chunk.id} belongs to a chunk of another namespace")
             former = self._read(row)
             transaction.put(chunk, status=ARCHIVED if archived else ACTIVE)
-            self._log(transaction, "import", chunk, former=former, archived=archived)
+            # The import may name other chunks by new ids later, as part of the same change.
+            named = {"state": None} if chunk.links or chunk.metadata.superseded_by else {}
+            self._log(transaction, "import", chunk, former=former, archived=archived, **named)
 
     def _check_named(self, chunk: Chunk, former: Chunk | None = None) -> None:
         """Raise InvalidLink if a link's target, or the successor, is missing or hidden, and not named by ``former``."""
@@ -542,12 +553,27 @@ class Writer:
             present = last.chunk
             if not wanted and (former or to_revision is not None or not successions(present)):
                 return None
+            if to_revision is None:
+                self._refuse_edited(present)
             # For a new chunk without a former version, only its replacements of other chunks can be reverted.
             before = wanted[-1].chunk if wanted else replacing_nothing(present)
             updated = self._without_stale(before, undoing=True)
             updated.metadata.access_count = present.metadata.access_count
             updated.metadata.accessed_at = present.metadata.accessed_at
             return self._put_revision(transaction, present, updated, "undo", to=before.revision)
+
+    def _refuse_edited(self, chunk: Chunk) -> None:
+        """Raise ConflictError if the file of a chunk was edited by hand after its last change."""
+        last = None
+        for event in self._backend.read_events(
+            namespace=chunk.namespace, since=None, op=None, chunk_id=chunk.id
+        ):
+            last = event if "after" in event and IMPORTED not in event else last
+        if last is not None and last["revision"] == chunk.revision and not is_logged(chunk, last):
+            raise ConflictError(
+                f"the file of {chunk.id} was edited by hand since the last change of the chunk",
+                hint=f"rlm-mem undo {chunk.id} --to REVISION restores that revision, and keeps the edit as a version",
+            )
 
     # --- links -----------------------------------------------------------------------------------------
 
@@ -621,6 +647,7 @@ class Writer:
                 "before": former.metadata.content_hash if former else None,
                 # Made anew: in a file edited by hand, that of the metadata may be of the former text.
                 "after": content_hash(chunk.content),
+                "state": state_of(chunk),
                 **more,
                 "change": transaction.change.id,
             }

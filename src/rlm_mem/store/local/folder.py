@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Protocol
@@ -44,6 +45,7 @@ _logger = logger("rlm_mem.store")
 
 REDO_SUFFIX = ".redo"
 """File name suffix of a redo record."""
+_CLONE_DIGITS = 8
 
 
 _FOR_GIT = (
@@ -88,6 +90,19 @@ class Layout:
         """Files in transit; leftovers of a killed process are handled at the next open."""
         self.log = base / "log"
         """Append-only event files by month."""
+
+    @cached_property
+    def clone(self) -> str:
+        """The id of this copy of the brain, which git leaves out; made under the write lock when first used."""
+        path = self.index / "clone"
+        try:
+            found = path.read_text(encoding="ascii", errors="replace")[:_CLONE_DIGITS]
+        except FileNotFoundError:
+            found = ""
+        if not found:
+            found = os.urandom(_CLONE_DIGITS // 2).hex()
+            files.write_atomic(path, found.encode())
+        return found
 
     def index_size_mb(self) -> float:
         """Size of the SQLite index in megabytes; 0 if there is none that this user can see."""

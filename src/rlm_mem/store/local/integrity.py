@@ -7,14 +7,16 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import NEWER_VERSION, ORDERED_LINK_TYPES, Chunk, decode_chunk, encode_chunk, is_chunk_id
-from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
+from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageError
 from rlm_mem.merging import MERGE_CONFLICT, NOT_FETCHED, sides
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
+from rlm_mem.store.core.brain_files import is_mirror
+from rlm_mem.store.core.changes import is_logged
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,
@@ -23,7 +25,14 @@ from rlm_mem.store.core.integrity import (
     wrong_replacement,
     wrong_values,
 )
-from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ChunkRow, IndexEntry
+from rlm_mem.store.core.records import (
+    ACTIVE,
+    ANY_REVISION,
+    ARCHIVED,
+    IMPORTED,
+    ChunkRow,
+    IndexEntry,
+)
 from rlm_mem.store.local.backup import abandoned_backups, remove_abandoned_backups
 from rlm_mem.store.local.folder import Layout, former_versions, read_chunk_file, status_at
 from rlm_mem.store.local.prepare import ChunkFile, read_files
@@ -33,6 +42,9 @@ from rlm_mem.store.local.schema import in_pages, shows_damage
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.local.local_index import LocalIndex
+
+_ARCHIVED_ELSE = ("archive/versions", "archive/continuum", "archive/damaged")
+"""Folders of the archive with other files than archived chunks."""
 
 
 def check_folder(store: ChunkStore, index: LocalIndex, progress: Progress | None) -> list[Finding]:
@@ -70,11 +82,13 @@ def _orphans(store: ChunkStore, index: LocalIndex, leftovers: list[Finding]) -> 
 
 def _is_confirmed(index: LocalIndex, finding: Finding) -> bool:
     """Return whether a difference between index and file persists: another process may have written meanwhile."""
-    codes = ("index-missing-file", "orphaned-file", "index-outdated", "duplicate-id")
+    codes = ("index-missing-file", "orphaned-file", "index-outdated", "duplicate-id", "archived-change")
     if finding.code not in codes or finding.file is None:
         return True
     row = find_row(index.connection, finding.chunk_id) if finding.chunk_id else None
     path = index.layout.absolute(finding.file)
+    if finding.code == "archived-change":
+        return path.exists()
     if finding.code == "duplicate-id":
         # Archived or restored since its file was read, unless both files are there.
         return path.exists() and (row is None or row.path != finding.file)
@@ -101,12 +115,15 @@ def _findings(store: ChunkStore, index: LocalIndex, progress: Progress | None) -
     yield from _overlooked(layout)
     damaged_versions: list[Finding] = []
     unknown: dict[str, str] = {}
+    archived: dict[str, list[str]] = {}
     replacements = Replacements()
     for done, found in enumerate(of_chunks, 1):
         if not found.path.startswith("archive/versions/"):
             yield from _file(store, layout, connection, found, unknown)
             entry = found.entry
-            if entry is not None and not found.path.startswith("archive/"):
+            if entry is not None and found.path.startswith("archive/"):
+                archived.setdefault(entry.namespace, []).append(found.id)
+            elif entry is not None:
                 replacements.note(found.id, entry.superseded_by, entry.valid_to is not None, _ends(entry))
         elif found.problem is not None:
             where = found.path
@@ -123,6 +140,8 @@ def _findings(store: ChunkStore, index: LocalIndex, progress: Progress | None) -
         (ACTIVE,),
     ).fetchall():
         yield Finding("index-terms", f"{doc_id[0]} has no search terms in the index", None, doc_id[0])
+    for namespace, ids in archived.items():
+        yield from _changed_in_archive(store, index, namespace, set(ids))
     for newer_id, older_id in replacements.doubtful():
         yield from _replacement(store, index, newer_id, older_id)
     yield from _cycles(connection)
@@ -136,6 +155,34 @@ def _replacement(store: ChunkStore, index: LocalIndex, newer_id: str, older_id: 
         rows = [find_row(index.connection, chunk_id) for chunk_id in (newer_id, older_id)]
         newer, older = (store.backend.read(row) if row and row.status == ACTIVE else None for row in rows)
     yield from wrong_replacement(newer, older, rows[0].path if rows[0] else None)
+
+
+def _changed_in_archive(
+    store: ChunkStore, index: LocalIndex, namespace: str, ids: set[str]
+) -> Iterator[Finding]:
+    """Report archived chunks that are not as the audit log says that they were archived."""
+    last: dict[str, dict[str, Any]] = {}
+    events = store.backend.read_events(namespace=namespace, since=None, op=None, chunk_id=None)
+    for event in events:
+        chunk_id = event.get("chunk_id")
+        if (
+            event.get("code") == "unreadable-with-version"
+        ):  # a repair, which restored an earlier state in the archive
+            for one in event.get("chunk_ids") or ():
+                last.pop(one, None)
+        if event.get("op") != "delete" or chunk_id not in ids or IMPORTED in event or is_mirror(chunk_id):
+            continue
+        known = last.setdefault(chunk_id, event)  # the lines of two clones may be merged in any order
+        last[chunk_id] = event if event["revision"] >= known["revision"] else known
+    for chunk_id, event in last.items():
+        row = find_row(index.connection, chunk_id)
+        chunk = None if row is None or row.status == ACTIVE else store.backend.read(row)
+        if row is None or chunk is None or chunk.revision < event["revision"]:
+            continue
+        is_later = "state" not in event and chunk.revision > event["revision"]  # of an earlier version
+        if is_later or not is_logged(chunk, event):
+            what = f"{chunk_id} was archived as revision {event['revision']}"
+            yield Finding("archived-change", f"{what}, and what is archived was changed", row.path, chunk_id)
 
 
 def _listed(layout: Layout) -> Iterator[str]:
@@ -160,14 +207,17 @@ def _overlooked(layout: Layout) -> Iterator[Finding]:
     """Report files that nothing reads, though they look like those of chunks: in other folders, or ``.JSON``."""
     names = (
         *files.names_below(layout.chunks, "chunks/"),
-        *files.names_below(layout.archive, "archive/", recursive=False),
+        *files.names_below(layout.archive, "archive/", left_out=_ARCHIVED_ELSE),
     )
     for name in sorted(names):
         folder, _, last = name.rpartition("/")
-        is_read = last.endswith(".json") and folder != "chunks" and folder.count("/") < 2
+        is_read = last.endswith(".json") and (folder == "archive" or folder.rpartition("/")[0] == "chunks")
         if last.lower().endswith(".json") and not is_read:
             yield Finding(
-                "misnamed-file", f"{name}: chunks are read from chunks/YYYY-MM/ID.json", name, last[:-5]
+                "misnamed-file",
+                f"{name}: chunks are read from chunks/YYYY-MM/ID.json and archive/ID.json",
+                name,
+                last[:-5],
             )
 
 
@@ -189,7 +239,7 @@ def _file(
 ) -> Iterator[Finding]:
     path = found.path
     if found.problem is not None:
-        yield _misnamed(connection, found) if found.id else _unreadable(layout, found)
+        yield _misnamed(layout, connection, found) if found.id else _unreadable(layout, found)
         return
     entry = found.entry
     if entry is None:
@@ -197,7 +247,7 @@ def _file(
     row = find_row(connection, found.id)
     twin = unknown.get(found.id) if row is None else row.path
     if twin is not None and twin != path and layout.absolute(twin).exists():
-        yield _duplicate_id(found.id, twin, path)
+        yield _duplicate_id(layout, found.id, twin, path)
         return
     yield from wrong_values(
         store,
@@ -233,14 +283,21 @@ def _as_recorded(row: ChunkRow, found: ChunkFile) -> bool:
     )
 
 
-def _misnamed(connection: sqlite3.Connection, found: ChunkFile) -> Finding:
+def _misnamed(layout: Layout, connection: sqlite3.Connection, found: ChunkFile) -> Finding:
     row = find_row(connection, found.id)
     if row is not None:
-        return _duplicate_id(found.id, row.path, found.path)
+        return _duplicate_id(layout, found.id, row.path, found.path)
     return Finding("misnamed-file", f"{found.path}: {found.problem}", found.path, found.id)
 
 
-def _duplicate_id(chunk_id: str, used: str, path: str) -> Finding:
+def _duplicate_id(layout: Layout, chunk_id: str, used: str, path: str) -> Finding:
+    active, archived = sorted((used, path), key=status_at)
+    if status_at(archived) != status_at(active) and PurePath(archived).name == PurePath(active).name:
+        with contextlib.suppress(InvalidChunk, OSError):  # which is a separate finding
+            revisions = [read_chunk_file(layout.absolute(one))[0].revision for one in (archived, active)]
+            if revisions[0] < revisions[1]:
+                message = f"{chunk_id} is in {archived} as revision {revisions[0]}, and in {active} as {revisions[1]}"
+                return Finding("archived-change", message, path, chunk_id)
     return Finding(
         "duplicate-id", f"{chunk_id} is in {used}, which is used, and in {path}: remove one", path, chunk_id
     )
@@ -352,10 +409,32 @@ def mend_folder(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
             files.write_atomic(path, encode_chunk(chunk))
             store.sync(full=True)
         return chunk is not None
+    if finding.code == "archived-change":
+        return _keep_change(store, index, finding)
     if finding.code == "leftover-backup":
         remove_abandoned_backups(index.layout.base)
         return True
     return _restore_version(store, index, finding)
+
+
+def _keep_change(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
+    """Restore a chunk that was changed in the archive; one that is active as well becomes its former version."""
+    layout, row = index.layout, find_row(index.connection, finding.chunk_id or "")
+    chunk = store.backend.read(row) if row is not None else None
+    if row is None or chunk is None or finding.file is None:
+        return False
+    if row.path == finding.file:
+        return store.confined_to(chunk.namespace, actor=store.actor).restore_chunk(row.id) is not None
+    archived = next(one for one in (row.path, finding.file) if status_at(one) == ARCHIVED)
+    with store.backend.transaction(chunk.namespace):
+        kept = layout.versions(row.id) / f"{read_chunk_file(layout.absolute(archived))[0].revision}.json"
+        if kept.exists():
+            files.remove(layout.absolute(archived))
+        else:
+            files.make_folder(kept.parent)
+            files.publish(layout.absolute(archived), kept)
+    store.sync(full=True)
+    return True
 
 
 def _rename(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
@@ -368,10 +447,13 @@ def _rename(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
         path.with_name(f"{chunk.id}.json") if in_place else layout.absolute(layout.path_of(chunk, status))
     )
     row = find_row(index.connection, chunk.id)
-    if (target.exists() and not target.samefile(path)) or (
-        row is not None and layout.absolute(row.path).exists()
-    ):
-        return False
+    taken = [target] if target.exists() and not target.samefile(path) else []
+    taken += [layout.absolute(row.path)] if row is not None and layout.absolute(row.path).exists() else []
+    if taken:
+        raise ConflictError(
+            f"{layout.relative(taken[0])} holds the chunk {chunk.id} already",
+            hint=f"compare the two files, and remove {finding.file} or that one",
+        )
     files.publish(path, target)
     store.sync(full=True)
     return True

@@ -140,6 +140,11 @@ class LocalIndex:
         )
         self._open()
 
+    @property
+    def clone(self) -> str:
+        """The id of this copy of the brain, which the audit log names with each change."""
+        return self.layout.clone
+
     @cached_property
     def _rows(self) -> ThreadRows:
         """The row writers of all threads, created only by a process that writes."""

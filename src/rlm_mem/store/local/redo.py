@@ -23,11 +23,22 @@ from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 _logger = logger("rlm_mem.store")
 _ABANDONED = ".abandoned"
 _DELETED, _ERASED = ".gone", ".erased"
+_TIERED = (
+    r"(?:(?:short_term/\d{4}-\d\d-\d\d_(?:\d\d-\d\d-\d\d_agent_interaction|execution_session)"
+    r"|long_term/(?:execution_trace|pattern)_[a-z0-9_]+)\.md)"
+)
+_LEARNED = r"system/(?:memory_log|project_learnings|SmartLibrary)\.md"
+_OF_NAMESPACE = r"[A-Za-z0-9_.~%-]+/"
 _WRITTEN_THROUGH_LINKS = re.compile(
     r"(?:chunks/[0-9]{4}-[0-9]{2}/|archive/)chunk-[A-Za-z0-9_-]+\.json"
-    r"|archive/versions/chunk-[A-Za-z0-9_-]+/[0-9]+\.json|log/[0-9]{4}-[0-9]{2}\.jsonl"
+    r"|archive/versions/chunk-[A-Za-z0-9_-]+/[0-9]+\.json|log/(?:[0-9]{4}-[0-9]{2}|continuum)\.jsonl"
+    rf"|(?:\.\./namespaces/{_OF_NAMESPACE}memory/)?{_TIERED}|\.\./(?:namespaces/{_OF_NAMESPACE})?{_LEARNED}"
+    rf"|archive/continuum/{_OF_NAMESPACE}(?:memory/{_TIERED}|{_LEARNED}"
+    r"|(?:undo|transitions)/[0-9]{20}-[0-9a-f]{16}\.json)",
+    re.ASCII,
 )
-"""Files of chunks and of the audit log. Their folders may be links, to another disk, and every write follows them."""
+"""Files of chunks, of tiered memories and of the logs. Their folders may be links, to another disk, and every write
+follows them. Profiles are left out: people choose their names, which another program may read as instructions."""
 
 
 class Naming(msgspec.Struct, array_like=True):
@@ -190,8 +201,8 @@ def _names(record: RedoRecord) -> list[str]:
 def _is_inside(layout: Layout, name: str, *, appended: bool) -> bool:
     """Return whether a name in a record is inside the brain folder: a brain may come from an untrusted source.
 
-    Linked folders count as what they lead to, except that of the store, and those of chunks and the audit log for files
-    that have the names of such. A link in place of the file is followed only if bytes are ``appended`` to it.
+    Linked folders count as what they lead to, except that of the store, and those of chunks, tiered memories and logs
+    for files that have the names of such. A link in place of the file is followed only if bytes are ``appended`` to it.
     """
     if PurePosixPath(name).is_absolute() or Path(name).is_absolute():
         return False

@@ -404,6 +404,9 @@ class Transaction:
         if self.events:
             if len(self.events) > 1:
                 name_namespaces(self.events, self.change.id)
+            for event in self.events:
+                if event.get("change") == self.change.id:
+                    event["clone"] = self._layout.clone
             log, size, lines = self._log.prepared(self.events)
             record.audit = redo.Appending(name(log), size, lines)
         recorded = None

@@ -1,0 +1,117 @@
+"""Which folder of documents a folder is: the name under which it is recorded, in every clone and at every path.
+
+A folder in the repository of the brain is named by its path there (``./docs``), one in another repository by the remote
+and the path (``github.com/acme/app:docs``), any other by its absolute path. A file beside the record of a folder says
+if it is known under another name: that of an earlier version, or the one that a person gave.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from shlex import quote
+
+from rlm_mem.errors import ConflictError, StorageError
+from rlm_mem.interchange.folder_record import (
+    FolderRecord,
+    is_recorded,
+    note_same_folder,
+    recorded_folders,
+    same_folder,
+)
+from rlm_mem.interchange.repositories import Repository, repository_of
+from rlm_mem.store.core.chunk_store import ChunkStore
+
+_HERE = "./"
+
+
+class FolderName:
+    """The name of one folder in the records of one store.
+
+    Args:
+        root: the absolute path of the folder.
+        known_as: the name that a person gave; None: it is found.
+
+    Attributes:
+        name: under which it is recorded.
+        own: the name that it has if nothing else is known.
+        is_new: whether nothing is recorded of it.
+    """
+
+    def __init__(self, store: ChunkStore, root: str, known_as: str | None = None) -> None:
+        self._root, self._files = root, store.files
+        self._around = _repository(_brain(store))
+        names = self._names()
+        self.own = names[0]
+        self.is_new = False
+        if known_as is not None:
+            self.name = known_as if known_as in names else same_folder(self._files, known_as) or known_as
+            return
+        for name in names:
+            found = same_folder(self._files, name) or (name if is_recorded(self._files, name) else None)
+            if found is not None:
+                self.name = found
+                return
+        self.name, self.is_new = self.own, True
+
+    def _names(self) -> list[str]:
+        """Return the names that the folder has by itself, the one that holds on most machines first."""
+        real, names = os.path.realpath(self._root), [self._root]
+        repository = _repository(real)
+        if repository is None:
+            return names
+        within = Path(real).relative_to(repository.root).as_posix().removeprefix(".")
+        if self._around is not None and self._around.root == repository.root:
+            return [_HERE + within, *names]
+        with suppress(OSError):  # a configuration that cannot be read names no remote
+            address = repository.address()
+            return [f"{'/'.join(address)}:{within}", *names] if address else names
+        return names
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether the folder is recognised from now on, as far as this is known."""
+        return (same_folder(self._files, self.own) or self.own) == self.name
+
+    def note(self) -> None:
+        """Write down the name, in a transaction, so that the folder is recognised."""
+        note_same_folder(self._files, self.own, self.name)
+
+    def refuse_known(self, digests: Collection[str]) -> None:
+        """Raise ConflictError if most of these documents are recorded of a folder that is not on this machine."""
+        wanted = set(digests)
+        for name in recorded_folders(self._files) if wanted else ():
+            if name == self.name or self._is_here(name):
+                continue
+            known = wanted.intersection(
+                entry.digest for entry in FolderRecord(self._files, name).live().values()
+            )
+            if 2 * len(known) >= len(wanted):
+                raise ConflictError(
+                    f"{len(known)} of the {len(wanted)} documents of {self._root} are remembered of the folder "
+                    f"{name}, which is not there",
+                    hint=f"if it is the same folder, give --known-as {quote(name)}, else --known-as {quote(self.own)}",
+                )
+
+    def _is_here(self, name: str) -> bool:
+        if name.startswith(_HERE) and self._around is not None:
+            return (self._around.root / name).is_dir()
+        return Path(name).is_absolute() and os.path.isdir(name)  # noqa: PTH112 - Path.is_dir fails without access
+
+
+def _brain(store: ChunkStore) -> str | None:
+    """Return the folder of the store; None for a database."""
+    try:
+        return os.path.realpath(store.base_path)
+    except StorageError:
+        return None
+
+
+def _repository(folder: str | None) -> Repository | None:
+    """Return the repository of a folder; None if there is none, or none that can be read."""
+    try:
+        return None if folder is None else repository_of(Path(folder))
+    except (OSError, ValueError):
+        return None
