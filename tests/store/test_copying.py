@@ -293,6 +293,6 @@ def test_a_chunk_of_another_namespace_with_the_same_id_is_not_overwritten(base: 
         made = source.create_chunk("A text.")
         kept = mine.create_chunk("Mine alone.", chunk_id=made.id)
         for overwrite in (False, True):
-            with pytest.raises(ConflictError, match="another namespace"):
+            with pytest.raises(ConflictError, match="the id of another chunk"):
                 copy_namespace(source, target, overwrite=overwrite)
         assert mine.get_chunk(made.id, track=False) == kept

@@ -32,7 +32,7 @@ from rlm_mem.store.local import redo
 from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
-from rlm_mem.store.local.queries import find_row, json_list
+from rlm_mem.store.local.queries import find_row, is_alike_taken, json_list
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import sqlite_error
 
@@ -178,6 +178,8 @@ class Transaction:
     def is_free(self, chunk: Chunk) -> bool:
         """Return whether no chunk in the index has this chunk's id, and no file is named after it."""
         if chunk.id not in self._free and find_row(self.connection, chunk.id) is not None:
+            return False
+        if self._layout.folds_case and is_alike_taken(self.connection, chunk.id):
             return False
         self._free.add(chunk.id)
         paths = (self._layout.path_of(chunk, status) for status in (ACTIVE, ARCHIVED))
