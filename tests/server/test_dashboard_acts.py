@@ -632,14 +632,24 @@ def test_an_agent_cannot_decide_and_its_words_stay_in_the_form(case: Case, site:
     assert site.memory.continuum.review.case(case.id).status == "open"
 
 
-def test_a_transition_is_undone_with_a_reason(place: Path | str) -> None:
+def test_a_transition_is_undone_with_a_reason_or_without(place: Path | str) -> None:
     continuum = open_continuum(place, StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC)))
     record(continuum)
     continuum.consolidate()
     continuum.store.close()
     with opened(place) as site:
         (transition,) = re.findall(r'name="transition" value="([^"]+)"', site.get("/tiers"))
-        site.post("/tiers/undo", 422, transition=transition, reason=" ")
+        assert "undone in the dashboard" in text_of(site.post("/tiers/undo", transition=transition, reason=" "))
+        assert "high 1" in text_of(site.get("/tiers"))
+
+
+def test_a_transition_is_undone_once(place: Path | str) -> None:
+    continuum = open_continuum(place, StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC)))
+    record(continuum)
+    continuum.consolidate()
+    continuum.store.close()
+    with opened(place) as site:
+        (transition,) = re.findall(r'name="transition" value="([^"]+)"', site.get("/tiers"))
         assert "high 0" in text_of(site.get("/tiers"))
         site.post("/tiers/undo", transition=transition, reason="too early")
         assert "high 1" in text_of(site.get("/tiers"))
