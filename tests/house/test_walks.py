@@ -31,9 +31,9 @@ _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and(\s)(\d+) functions")
 
 REMEMBER_FILES = 25
-REMEMBER_FUNCTIONS = 137
+REMEMBER_FUNCTIONS = 138
 """One sentence remembered in an open memory without earlier memories that share its words: validation, secret scan,
-the look-up of memories that it may replace, linking, writing and indexing."""
+the look-up of memories that it may replace, linking, writing and indexing; and whether the file system ignores case."""
 
 REMEMBER_STATEMENTS = 27
 """SQLite statements on this path, without those of triggers."""
@@ -42,10 +42,11 @@ FIND_FILES, FIND_FUNCTIONS = 36, 252
 """The same where an earlier memory shares a word with it: it is looked up, and the statements of both are compared."""
 
 RECALL_FILES = 64
-RECALL_FUNCTIONS = 653
+RECALL_FUNCTIONS = 656
 """One question, answered by the built-in offline model in its first program.
 
 Each hit is asked whether it is out of date. The instructions, the opening and the messages of a run have a module each.
+Brain files ask whether their file system ignores case.
 """
 
 _ONCE = frozenset(("/text/patterns.py",))

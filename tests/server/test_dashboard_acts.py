@@ -639,7 +639,9 @@ def test_a_transition_is_undone_with_a_reason_or_without(place: Path | str) -> N
     continuum.store.close()
     with opened(place) as site:
         (transition,) = re.findall(r'name="transition" value="([^"]+)"', site.get("/tiers"))
-        assert "undone in the dashboard" in text_of(site.post("/tiers/undo", transition=transition, reason=" "))
+        assert "undone in the dashboard" in text_of(
+            site.post("/tiers/undo", transition=transition, reason=" ")
+        )
         assert "high 1" in text_of(site.get("/tiers"))
 
 

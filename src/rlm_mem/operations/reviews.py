@@ -87,7 +87,8 @@ class DecideRequest(Request):
 
     reviewer: Annotated[Line, about("Name of the person who decided; the agent that prepares cases cannot.")]
     reason: Annotated[
-        Line, about("Why, in the person's words; may be left out for captures, replacements and contradictions.")
+        Line,
+        about("Why, in the person's words; may be left out for captures, replacements and contradictions."),
     ] = ""
 
 

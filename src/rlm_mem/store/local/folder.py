@@ -347,8 +347,10 @@ class LocalBrainFiles:
         self._read_only = read_only
         self._folds_case = Layout(self._base).folds_case
         self._own: set[Path] = set()  # files and folders known to be this namespace's alone
-        self._unfinished = self.path("archive/x").parent / _UNFINISHED
-        self.path("workspace/x")
+        self._unfinished = self._local_path("archive") / _UNFINISHED
+        if self._folds_case:
+            self.path("archive/x")
+            self.path("workspace/x")
 
     # --- names and paths -------------------------------------------------------------------------------
 
