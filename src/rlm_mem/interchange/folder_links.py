@@ -114,6 +114,7 @@ class _Names:
         self._found: dict[tuple[str, str], str | None] = {}
         self._paths: dict[str, str] = {}
         self._ends: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
         for path in sorted(live, key=lambda path: (path.count("/"), path)):
             folded = _folded(path)
             for name in dict.fromkeys((folded, posixpath.splitext(folded)[0])):
@@ -121,6 +122,8 @@ class _Names:
                 parts = name.split("/")
                 for place in range(len(parts)):
                     self._ends.setdefault("/".join(parts[place:]), path)
+            for alias in live[path].aliases:
+                self._aliases.setdefault(_folded(alias), path)
 
     def chunk(self, source: str, reference: Reference) -> str:
         """Return the chunk that a link in the document ``source`` leads to, or an empty string."""
@@ -138,14 +141,17 @@ class _Names:
         return next((one.source for one in entry.headings if one.name == heading), entry.pieces[0].id)
 
     def _document(self, folder: str, target: str, *, wiki: bool) -> str | None:
-        """Return the path of the document: by its path from ``folder`` or the root, else the nearest to the root."""
+        """Return the path of the document: by its path from ``folder`` or the root, else the nearest to the root.
+
+        A wiki link that names no file leads to the document with this alias.
+        """
         near = posixpath.normpath(posixpath.join(_folded(folder), target.lstrip("/")))
         root = posixpath.normpath(target.lstrip("/"))
         paths = (root, near) if wiki or target.startswith("/") else (near, root)
         found = next((self._paths[path] for path in paths if path in self._paths), None)
         if found is None and (wiki or "/" not in root):
-            return self._ends.get(root)
-        return found
+            found = self._ends.get(root)
+        return self._aliases.get(target) if found is None and wiki else found
 
 
 def link_some(
