@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from rlm_mem.errors import InputError, InvalidChunk, NamespaceError, StorageError, StoreFull, StoreReadOnly
+from rlm_mem.memory import Memory
 from rlm_mem.store.backup import back_up
 from rlm_mem.store.core import files as file_operations
 from rlm_mem.store.core.backup_archive import read_backup
@@ -374,6 +375,11 @@ def test_namespaces_and_ids_that_differ_in_case_share_no_file(base: Path) -> Non
         with pytest.raises(NamespaceError, match="would share"):
             store.backend.files("team")
         assert store.backend.files("Team").read(SHOWN) == b"of Team"
+
+        large.write("persona/Ada.json", b"{}")
+        (base.parent / "persona/ada.json").symlink_to(base.parent / "persona/Ada.json")
+        with pytest.raises(NamespaceError, match=r"ada\.json and Ada\.json would share"):
+            Memory(store).persona("ada", keep=True)
 
         store.create_chunk("The quince blooms.", chunk_id="chunk-2026-02-10-Quince")
         with pytest.raises(InvalidChunk, match="exists already"):
