@@ -54,9 +54,11 @@ def test_links_lead_to_the_file_that_they_name(store: ChunkStore, tmp_path: Path
         "Code:\n\n```\n[[Boat]]\n```\n": [],
         "[[case 11]] and [myself](case%2011.md)": [],
         "[[The Tub]] and [[old tub#Deck|her]] and [[Key]]": ["key.md", "ships/Boat.md"],
+        "[[CAFÉ]]": ["cafe\u0301.md"],
         "[[quay 7/b]] and [it](Ann.md)": ["pier.md"],
     }
     texts = {"ships/Boat.md": f"---\naliases: [the tub, Old Tub, key]\n---\n{BOAT}"}
+    texts |= {"cafe\u0301.md": "It is closed."}
     texts |= {"pier.md": "---\nalias: Quay 7/B, Ann\n---\nThe pier is long."}
     texts |= {"key.md": "Brass.", "ships/key.md": "Iron.", ferry: "The ferry is rusty."}
     texts |= {f"case {number}.md": text for number, text in enumerate(cases)}

@@ -202,6 +202,9 @@ def test_a_memory_goes_to_the_archive_and_comes_back(site: Site, one: str) -> No
     assert one not in site.part("/memories?q=tea")
     assert one in site.part("/memories?archived=yes&q=TEA")
     assert one not in site.part("/memories?archived=yes&q=coffee")
+    (other,) = site.memory.remember("Ana likes the Cafe\u0301 Blau.").chunk_ids
+    site.memory.delete(other)
+    assert other in site.part("/memories?archived=yes&q=CAF%C3%89")
     site.post(f"/memories/{one}", do="restore")
     assert site.memory.get(one) is not None
 

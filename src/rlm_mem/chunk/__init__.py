@@ -590,7 +590,7 @@ def normalise_unicode(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
 
 
 def name_key(name: str) -> str:
-    """The name of a speaker as names are compared: without case, Unicode normal form and space around it."""
+    """A name, or a text, as names are compared: without case, Unicode normal form and space around it."""
     return normalise_unicode("NFC", normalise_unicode("NFC", name).casefold()).strip()
 
 
