@@ -12,7 +12,7 @@ from rlm_mem import Memory
 from rlm_mem.chunk import format_time
 from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.places import kind_of
-from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
+from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StoreReadOnly
 from rlm_mem.search import search
 from tests.forked import forked
 
@@ -319,7 +319,7 @@ def test_a_key_cannot_leave_the_brain(continuum: Continuum) -> None:
 def test_memories_are_not_changed_inside_a_batch_or_a_read_only_store(
     continuum: Continuum, brain: Path | str, still: StillClock
 ) -> None:
-    with pytest.raises(StorageError, match="batch"), continuum.store.batch():
+    with pytest.raises(ConflictError, match="batch"), continuum.store.batch():
         record(continuum)
     record(continuum)
     with Memory.open(brain, read_only=True, clock=still) as memory:

@@ -45,10 +45,11 @@ FIND_FILES, FIND_FUNCTIONS = 37, 254
 """The same where an earlier memory shares a word with it: it is looked up, and the statements of both are compared."""
 
 RECALL_FILES = 64
-RECALL_FUNCTIONS = 653
+RECALL_FUNCTIONS = 656
 """One question, answered by the built-in offline model in its first program.
 
 Each hit is asked whether it is out of date. The instructions, the opening and the messages of a run have a module each.
+Brain files ask whether their file system ignores case.
 """
 
 _ONCE = frozenset(("/text/patterns.py",))

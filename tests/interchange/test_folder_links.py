@@ -53,12 +53,33 @@ def test_links_lead_to_the_file_that_they_name(store: ChunkStore, tmp_path: Path
         "[elsewhere](old/ships/Boat.md)": [],
         "Code:\n\n```\n[[Boat]]\n```\n": [],
         "[[case 11]] and [myself](case%2011.md)": [],
+        "[[The Tub]] and [[old tub#Deck|her]] and [[Key]]": ["key.md", "ships/Boat.md"],
+        "[[CAFÉ]]": ["cafe\u0301.md"],
+        "[[quay 7/b]] and [it](Ann.md)": ["pier.md"],
     }
-    texts = {"ships/Boat.md": BOAT, "key.md": "Brass.", "ships/key.md": "Iron.", ferry: "The ferry is rusty."}
+    texts = {"ships/Boat.md": f"---\naliases: [the tub, Old Tub, key]\n---\n{BOAT}"}
+    texts |= {"cafe\u0301.md": "It is closed."}
+    texts |= {"pier.md": "---\nalias: Quay 7/B, Ann\n---\nThe pier is long."}
+    texts |= {"key.md": "Brass.", "ships/key.md": "Iron.", ferry: "The ferry is rusty."}
     texts |= {f"case {number}.md": text for number, text in enumerate(cases)}
     sync_folder(store, write(tmp_path / "notes", texts))
     wanted = {f"case {number}.md": targets for number, targets in enumerate(cases.values()) if targets}
     assert linked(store) == wanted
+
+
+def test_links_follow_an_alias_that_another_document_gets(store: ChunkStore, tmp_path: Path) -> None:
+    texts = {
+        "ann.md": "---\naliases: [The Boss]\n---\nAnn leads.",
+        "bo.md": "Bo bakes.",
+        "a.md": "Ask [[the boss|her]].",
+    }
+    folder = write(tmp_path / "vault", texts)
+    report = import_source(store, folder)
+    assert report.documents is not None and report.documents.chunks_linked == 1
+    assert linked(store) == {"a.md": ["ann.md"]}
+    write(folder, {"ann.md": "Ann left.", "bo.md": "---\naliases:\n- The Boss\n---\nBo leads."})
+    import_source(store, folder)
+    assert linked(store) == {"a.md": ["bo.md"]}
 
 
 def test_a_link_to_a_heading_leads_to_the_chunk_with_it(store: ChunkStore, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from rlm_mem import Memory
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall.source_lines import nearest_lines
 
 MANUAL = """# Settings
@@ -24,6 +25,11 @@ Default: 45. How long the server waits for running jobs once it was told to stop
 ## retry_pause
 
 Default: 3. The seconds between two attempts of a job that failed, which double with every further attempt.
+
+## log_folder
+
+Where the log of each day is written. A folder on another disk keeps the spool from filling up with lines that nobody
+reads, and its files are compressed after a week, removed after a year, and never sent anywhere.
 """
 QUESTION = "How long does the server wait for running jobs when it stops?"
 
@@ -40,7 +46,7 @@ def brain(tmp_path: Path) -> Path:
 def test_the_line_of_a_long_text_is_the_one_that_the_question_asks_for(brain: Path) -> None:
     with Memory.open(brain, llm="offline") as memory:
         source = memory.recall(QUESTION).sources[0]
-    assert "Default: 45." in source.line and len(source.line) <= 300
+    assert "Default: 45." in source.line and len(source.line) <= 500
     assert not source.line.startswith("# Settings")
     assert (source.path, source.heading) == ("settings.md", "Settings / drain_seconds")
 
@@ -50,6 +56,14 @@ def test_the_line_of_a_short_note_is_the_note(brain: Path) -> None:
         memory.remember("Cy moved the kiln to the yard.")
         source = memory.recall("Where is the kiln?").sources[0]
     assert (source.line, source.path, source.heading) == ("Cy moved the kiln to the yard.", "", "")
+
+
+def test_the_line_goes_on_where_there_is_no_answer_to_read(brain: Path) -> None:
+    for program, longest in (("FINAL('45', chunk_ids=found)", 300), ("FINAL(None, chunk_ids=found)", 500)):
+        llm = ScriptedLLM([f"```repl\nfound = search_chunks('jobs')\n{program}\n```"])
+        with Memory.open(brain, llm=llm) as memory:
+            (source,) = memory.recall(QUESTION).sources
+        assert longest - 100 < len(source.line) <= longest and "Default: 45." in source.line
 
 
 @pytest.mark.parametrize("question", ["?", "Wo wartet ein Auftrag?", "jobs " * 2_000, "45"])

@@ -79,6 +79,21 @@ def test_an_empty_list_for_an_unknown_speaker_names_the_known_ones(session: REPL
         assert known in remark and bool(known) == bool(remark)
 
 
+def test_a_speaker_is_found_by_the_name_in_any_case_and_unicode_form(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        for name, thing in (("Jose\u0301", "kite"), ("José", "boat"), ("Özil", "bike")):
+            memory.remember(f"{name}: I painted the {thing}.\nAnna: Which {thing}?", conversation_id=thing)
+        for name, things in (("José", "kite boat"), ("JOSE\u0301", "kite boat"), ("o\u0308zil", "bike")):
+            hits = memory.search("painted", filters={"speaker": name})
+            assert {hit.snippet.split()[-1] for hit in hits} == {f"{one}." for one in things.split()}
+            with REPLSession(memory.store) as session:
+                call = f"[t['text'].split()[-1] for t in turns(author={name!r})]"
+                assert session.execute(call) == [f"{one}." for one in things.split()]
+        memory.remember("Anna: The Cafe\u0301 is closed.")
+        with REPLSession(memory.store) as session:
+            assert session.execute("[t['match'] for t in turns(contains='café')]") == ["Café"]
+
+
 def test_short_programs_answer_typical_questions(session: REPLSession) -> None:
     said = session.run(
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'

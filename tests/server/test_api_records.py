@@ -148,7 +148,7 @@ def test_a_named_reviewer_keeps_some_memories_of_a_session(
     with store.files.transaction():
         case = queue.add_captured("s-1", "claude-code", made)
     assert client.get(f"review/{case.id}").json()["chunk_ids"] == case.chunk_ids
-    body = {"reviewer": "Maya", "reason": "Seen it.", "keep": case.chunk_ids[:1]}
+    body = {"reviewer": "Maya", "keep": case.chunk_ids[:1]}
     refused(client.post(f"review/{case.id}/reject", json=body), 422)
     refused(client.post(f"review/{case.id}/approve", json={**body, "keep": []}), 422)
     monkeypatch.delattr(ReviewQueue, "cases")  # a decision reads its own case alone

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -17,6 +18,7 @@ from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.communities import partition
 from rlm_mem.dashboard.rendering import NAVIGATION
 from rlm_mem.memory import Memory
+from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.server.site import HOME, OWN, Site, links_of, opened, tags_of, text_of
 from tests.waiting import until
 
@@ -471,6 +473,10 @@ def test_a_recall_is_shown_step_by_step(site: Site, ids: list[str]) -> None:
     assert "FINAL(" in page, "the program"
     assert "calls of the memory" in page
     assert "Ana: We chose PostgreSQL" in page, "what it rests on"
+    with patch.object(ChunkStore, "get_many", autospec=True, side_effect=ChunkStore.get_many) as reading:
+        site.get(f"/recalls/{run.trajectory.id}")
+    asked = [one for call in reading.call_args_list for one in call.args[1]]
+    assert asked and len(asked) == len(set(asked)), "each memory is read once"
     assert f'href="/recalls/{run.trajectory.id}/receipt"' in site.get(f"/recalls/{run.trajectory.id}")
     receipt = text_of(site.get(f"/recalls/{run.trajectory.id}/receipt"))
     assert "Compared with the present memory: holds" in receipt

@@ -202,6 +202,9 @@ def test_a_memory_goes_to_the_archive_and_comes_back(site: Site, one: str) -> No
     assert one not in site.part("/memories?q=tea")
     assert one in site.part("/memories?archived=yes&q=TEA")
     assert one not in site.part("/memories?archived=yes&q=coffee")
+    (other,) = site.memory.remember("Ana likes the Cafe\u0301 Blau.").chunk_ids
+    site.memory.delete(other)
+    assert other in site.part("/memories?archived=yes&q=CAF%C3%89")
     site.post(f"/memories/{one}", do="restore")
     assert site.memory.get(one) is not None
 
@@ -632,14 +635,26 @@ def test_an_agent_cannot_decide_and_its_words_stay_in_the_form(case: Case, site:
     assert site.memory.continuum.review.case(case.id).status == "open"
 
 
-def test_a_transition_is_undone_with_a_reason(place: Path | str) -> None:
+def test_a_transition_is_undone_with_a_reason_or_without(place: Path | str) -> None:
     continuum = open_continuum(place, StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC)))
     record(continuum)
     continuum.consolidate()
     continuum.store.close()
     with opened(place) as site:
         (transition,) = re.findall(r'name="transition" value="([^"]+)"', site.get("/tiers"))
-        site.post("/tiers/undo", 422, transition=transition, reason=" ")
+        assert "undone in the dashboard" in text_of(
+            site.post("/tiers/undo", transition=transition, reason=" ")
+        )
+        assert "high 1" in text_of(site.get("/tiers"))
+
+
+def test_a_transition_is_undone_once(place: Path | str) -> None:
+    continuum = open_continuum(place, StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC)))
+    record(continuum)
+    continuum.consolidate()
+    continuum.store.close()
+    with opened(place) as site:
+        (transition,) = re.findall(r'name="transition" value="([^"]+)"', site.get("/tiers"))
         assert "high 0" in text_of(site.get("/tiers"))
         site.post("/tiers/undo", transition=transition, reason="too early")
         assert "high 1" in text_of(site.get("/tiers"))

@@ -167,14 +167,14 @@ def test_a_program_in_a_fence_runs_and_final_ends_the_recall(ask: Ask, remembere
 def test_an_unsure_answer_has_the_closest_memories_beside_it(ask: Ask, remembered: list[str]) -> None:
     def finished(confidence: float) -> dict[str, Any]:
         handle = ask("recall_open", question="Where is the heron server of Ellerby?")["handle"]
-        answer = {"answer": "upstairs", "chunk_ids": [remembered[1]], "confidence": confidence}
+        answer = {"answer": "upstairs", "chunk_id": remembered[1], "confidence": confidence}
         return ask("recall_finish", handle=handle, **answer)
 
     unsure, sure = finished(0.4), finished(0.9)
     assert unsure["closest"][0]["id"] == remembered[2]
     assert len(unsure["closest"]) <= 3
     assert "heron" in unsure["closest"][0]["excerpt"]
-    assert "closest" not in sure
+    assert "closest" not in sure and sure["chunk_ids"] == [remembered[1]], "by either name"
 
 
 def test_an_open_recall_holds_its_answer_to_a_schema(ask: Ask, remembered: list[str]) -> None:
@@ -376,6 +376,7 @@ def test_a_case_is_shown_with_its_evidence_and_decided_in_a_persons_name(waiting
     (case,) = ask("review")["cases"]
     assert case["id"] == waiting
     assert case["evidence"]
+    assert "needs a reason" in ask("review_decide", case_id=waiting, decision="approve", reviewer="Maya")
     done = ask("review_decide", case_id=waiting, decision="approve", reviewer="Maya", reason="It works.")
     assert (done["status"], done["tier"]) == ("approved", "ultra-low")
     assert ask("review")["cases"] == []
@@ -396,7 +397,7 @@ def test_some_memories_of_a_session_are_kept_in_a_persons_name(service: Service,
     made = [store.create_chunk(f"Gateway {n} needs firmware {n}.", conversation_id="s-1") for n in range(3)]
     with store.files.transaction():
         case = service.memory.continuum.review.add_captured("s-1", "claude-code", made)
-    decision = {"case_id": case.id, "reviewer": "Maya", "reason": "Seen it.", "keep": case.chunk_ids[:1]}
+    decision = {"case_id": case.id, "reviewer": "Maya", "keep": case.chunk_ids[:1]}
     assert "approval" in ask("review_decide", decision="reject", **decision)
     assert ask("review_decide", decision="approve", **decision)["status"] == "approved"
     assert list(store.get_many(case.chunk_ids)) == case.chunk_ids[:1]

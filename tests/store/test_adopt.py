@@ -52,7 +52,7 @@ def test_it_goes_into_its_own_namespace_and_takes_no_id_from_another(
     store.adopt(whole(namespace="other"))
     assert store.list_chunks() == []
     assert store.list_chunks(namespace="other") == ["chunk-a"]
-    with pytest.raises(InvalidChunk, match="another namespace"):
+    with pytest.raises(InvalidChunk, match="that of another chunk"):
         store.adopt(whole())
     confined = ChunkStore(tmp_path / "c" / "memory", confined=True)
     with pytest.raises(NamespaceError):

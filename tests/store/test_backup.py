@@ -13,6 +13,7 @@ import sys
 import tarfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,30 @@ def test_a_brain_below_a_folder_whose_name_is_no_unicode_text_is_kept_whole(tmp_
         made = back_up(memory.store, tmp_path / "backup.tar.gz")
     assert (made.chunks, made.left_out) == (1, [])
     assert restore_folder(tmp_path / "backup.tar.gz", tmp_path / "again").chunks == 1
+
+
+def test_two_folders_whose_names_differ_in_case_are_not_restored_as_one(
+    brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for namespace in ("Team", "team"):
+        with ChunkStore(brain / "memory", namespace=namespace) as store:
+            store.files.write("system/memory_log.md", namespace.encode())
+    with ChunkStore(brain / "memory") as store:
+        back_up(store, tmp_path / "backup.tar.gz")
+    mkdir = Path.mkdir
+
+    def ignoring_case(path: Path, *args: Any, **more: Any) -> None:
+        others = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+        if path.name not in others and path.name.casefold() in map(str.casefold, others):
+            raise FileExistsError(path)
+        mkdir(path, *args, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "mkdir", ignoring_case)
+        with pytest.raises(StorageError, match="name differs in case alone"):
+            restore_folder(tmp_path / "backup.tar.gz", tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+    restore_folder(tmp_path / "backup.tar.gz", tmp_path / "again")
 
 
 def test_what_a_killed_backup_or_restore_left_is_removed_by_the_next_one(brain: Path, tmp_path: Path) -> None:

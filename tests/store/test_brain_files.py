@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from rlm_mem.errors import InputError, NamespaceError, StorageError, StoreFull, StoreReadOnly
+from rlm_mem.errors import InputError, InvalidChunk, NamespaceError, StorageError, StoreFull, StoreReadOnly
+from rlm_mem.memory import Memory
 from rlm_mem.store.backup import back_up
 from rlm_mem.store.core import files as file_operations
 from rlm_mem.store.core.backup_archive import read_backup
-from rlm_mem.store.core.brain_files import FOLDERS, BrainFiles, name_at, own_lines, place_of
+from rlm_mem.store.core.brain_files import FOLDERS, SHOWN, BrainFiles, name_at, own_lines, place_of
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 
@@ -353,18 +354,53 @@ def test_each_folder_is_listed_backed_up_and_found_again_by_its_place(tmp_path: 
 
 
 @pytest.mark.local_only("about folders")
-def test_namespaces_that_differ_in_case_do_not_share_a_folder(base: Path) -> None:
+def test_namespaces_and_ids_that_differ_in_case_share_no_file(base: Path) -> None:
     """A file system that ignores case is played by second names of the folders."""
     with ChunkStore(base) as store:
-        store.backend.files("Team").write("system/memory_log.md", b"of Team")
-        assert store.backend.files("team").read("system/memory_log.md") is None
-    folders = base.parent / "namespaces"
-    (folders / "team").symlink_to(folders / "Team")
-    base.parent.with_name(base.parent.name.swapcase()).symlink_to(base.parent)
-    with ChunkStore(base) as store:
-        assert store.backend.files("Team").read("system/memory_log.md") == b"of Team"
-        with pytest.raises(NamespaceError, match="would share the folder"):
+        (base / "INDEX").symlink_to(base / "index")
+        places = base.parent / "namespaces", base / "archive/continuum", base / "index"
+        for place in places[:2]:
+            place.mkdir(parents=True)
+            (place / "team").symlink_to(place / "Team")
+        (base / "index/team.told.json").symlink_to(base / "index/Team.told.json")
+        large, small = store.backend.files("Team"), store.backend.files("team")
+        for name in ("system/memory_log.md", "archive/undo/1.json", SHOWN):
+            large.write(name, b"of Team")
+            assert large.read(name) == b"of Team"
+            for use in (lambda name=name: small.read(name), lambda name=name: small.write(name, b"of team")):
+                with pytest.raises(
+                    NamespaceError, match=r"Team.* would share .*not tell upper case from lower"
+                ):
+                    use()
+        with pytest.raises(NamespaceError, match="would share"):
             store.backend.files("team")
+        assert store.backend.files("Team").read(SHOWN) == b"of Team"
+
+        large.write("persona/Ada.json", b"{}")
+        (base.parent / "persona/ada.json").symlink_to(base.parent / "persona/Ada.json")
+        with pytest.raises(NamespaceError, match=r"ada\.json and Ada\.json would share"):
+            Memory(store).persona("ada", keep=True)
+
+        store.create_chunk("The quince blooms.", chunk_id="chunk-2026-02-10-Quince")
+        with pytest.raises(InvalidChunk, match="exists already"):
+            store.create_chunk("The plum blooms.", chunk_id="chunk-2026-02-10-quince")
+        other = store.get_chunk("chunk-2026-02-10-Quince")
+        assert other is not None
+        other.id = "chunk-2026-02-10-QUINCE"
+        with pytest.raises(InvalidChunk, match="that of another chunk"):
+            store.adopt(other)
+
+
+def test_a_namespace_whose_encoded_name_is_longer_than_one_folder_s_has_files(store: ChunkStore) -> None:
+    names = ["/".join(["a"] * 100), "/".join("abcdefg" for _ in range(25)), "/".join(["b" * 60] * 3)]
+    for namespace in names:
+        own = store.confined_to(namespace, actor=None)
+        for name in ("system/memory_log.md", "archive/undo/1.json", "log/continuum.jsonl", SHOWN):
+            own.files.write(name, namespace.encode())
+            assert own.files.read(name) == namespace.encode()
+        assert name_at(place_of(namespace, "archive/undo/1.json")) == (namespace, "archive/undo/1.json")
+        assert max(map(len, place_of(namespace, SHOWN).split("/"))) <= 255
+    assert set(store.backend.files("default").namespaces()) in (set(), {*names})  # a database lists its own
 
 
 @pytest.mark.local_only("fails in the middle of a file")

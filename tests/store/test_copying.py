@@ -293,6 +293,19 @@ def test_a_chunk_of_another_namespace_with_the_same_id_is_not_overwritten(base: 
         made = source.create_chunk("A text.")
         kept = mine.create_chunk("Mine alone.", chunk_id=made.id)
         for overwrite in (False, True):
-            with pytest.raises(ConflictError, match="another namespace"):
+            with pytest.raises(ConflictError, match="the id of another chunk"):
                 copy_namespace(source, target, overwrite=overwrite)
         assert mine.get_chunk(made.id, track=False) == kept
+
+
+@pytest.mark.local_only("ids that differ in case as names of files")
+def test_of_ids_that_differ_in_case_alone_none_is_copied_to_where_they_are_one_file(
+    base: Path, tmp_path: Path
+) -> None:
+    with ChunkStore(base) as source, ChunkStore(tmp_path / "copy" / "memory") as target:
+        for name in ("quince", "Quince"):
+            source.create_chunk(f"A {name}.", chunk_id=f"chunk-2026-02-10-{name}")
+        (tmp_path / "copy/memory/INDEX").symlink_to(tmp_path / "copy/memory/index")
+        with pytest.raises(ConflictError, match="differs from that of another chunk in case alone"):
+            copy_namespace(source, target)
+        assert target.list_chunks() == []

@@ -589,6 +589,11 @@ def normalise_unicode(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
     return "".join(unicodedata.normalize(form, piece) for piece in _PIECE.findall(text))
 
 
+def name_key(name: str) -> str:
+    """A name, or a text, as names are compared: without case, Unicode normal form and space around it."""
+    return normalise_unicode("NFC", normalise_unicode("NFC", name).casefold()).strip()
+
+
 def content_hash(content: str) -> str:
     """SHA-256 of the exact text, in hexadecimal."""
     from hashlib import sha256  # imported late: loads OpenSSL, which reading chunks does not need

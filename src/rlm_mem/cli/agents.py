@@ -82,16 +82,23 @@ def install(
     if named is not None and not remove:
         print_text(f"memory: {shown_place(named)}", wrap=False)
     print_text(known.after_removal if remove else known.next_step)
-    if find_spec("mcp") is None and not project and not remove:
-        note("the server needs an extra: pip install 'rlm-mem[server]'")
-    if project and not remove:
-        if named is None:
-            note("each user of the project has their own memory; --brain names one inside the project")
-        if shutil.which(launcher[0]) is None:
-            note(
-                f"{launcher[0]} is not on the PATH here: each user of the project must install it, for example with "
-                "pipx install 'rlm-mem[server]'"
-            )
+    if not remove:
+        _note_what_lacks(launcher[0], has_own_memory=named is None, project=project)
+
+
+def _note_what_lacks(command: str, *, has_own_memory: bool, project: bool) -> None:
+    """Say what the users of a new entry must do, or may not expect."""
+    if not project:
+        if find_spec("mcp") is None:
+            note("the server needs an extra: pip install 'rlm-mem[server]'")
+        return
+    if has_own_memory:
+        note("each user of the project has their own memory; --brain names one inside the project")
+    if shutil.which(command) is None:
+        note(
+            f"{command} is not on the PATH here: each user of the project must install it, for example with "
+            "pipx install 'rlm-mem[server]'"
+        )
 
 
 def uninstall(

@@ -118,8 +118,6 @@ def recall(call: RecallCall, question: Question) -> None:
 
 _MAX_SHOWN = 8
 """Maximum number of chunks that are listed below an answer."""
-_PART_CHARS = 500
-"""Most characters of a memory that is shown in place of an answer."""
 _RUN_FIELDS = ("concluded", "stopped_by", "iterations_used", "seconds", "usage", "cost")
 _RECALL_FIELDS = (
     *("content", "suggestion", "outcome", "chunk_ids", "confidence", "sources", "closest", "method", "note"),
@@ -152,8 +150,7 @@ def show_recall(result: RecallResult, seconds: float) -> None:
         print_text(text(f"{SUGGESTED} ", "yellow") + long_text(result.suggestion, "bold"))
     else:
         print_text(ENDINGS[result.outcome], "bold yellow")
-    # Without an answer, the sources are all that there is to read.
-    _show_sources(result.chunk_ids, result.sources, 0 if result.outcome == "answered" else _PART_CHARS)
+    _show_sources(result.chunk_ids, result.sources)
     if result.closest:
         print_text(CLOSEST_BESIDE, "yellow")
         _show_sources([one.chunk_id for one in result.closest], result.closest)
@@ -170,12 +167,11 @@ def show_recall(result: RecallResult, seconds: float) -> None:
         print_text(note_line(result.method, result.note), "yellow")
 
 
-def _show_sources(chunk_ids: Sequence[str], sources: Sequence[Source], longest: int = 0) -> None:
+def _show_sources(chunk_ids: Sequence[str], sources: Sequence[Source]) -> None:
     """Print the memories behind an answer: id, day and marks, file and headings, and the line nearest to the question.
 
     Args:
         sources: those of ``chunk_ids`` that are described; fewer if they are limited to a number of tokens.
-        longest: characters up to which a line goes on.
     """
     described = {one.chunk_id: one for one in sources}
     for chunk_id in chunk_ids[:_MAX_SHOWN]:
@@ -192,10 +188,7 @@ def _show_sources(chunk_ids: Sequence[str], sources: Sequence[Source], longest: 
         print_text(line)
         if place := " › ".join(filter(None, (one.path, *one.heading.split(" / ")))):
             print_text(place, "dim", indent=6)
-        start = one.excerpt.find(one.line.strip("… "))
-        goes_on = start >= 0 and len(one.line) < longest
-        part = f"{'…' if start else ''}{one_line(one.excerpt[start:], longest)}" if goes_on else one.line
-        print_text(part, indent=6)
+        print_text(one.line, indent=6)
     if len(chunk_ids) > _MAX_SHOWN:
         print_text(f"  and {amount(len(chunk_ids) - _MAX_SHOWN, 'chunk')} more (--json names all)", "dim")
 

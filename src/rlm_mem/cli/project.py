@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from rlm_mem.capture.moving import move_chunks
+from rlm_mem.capture.moving import MovedChunk, move_chunks
 from rlm_mem.capture.projects import PROJECTS, Project, project_of
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
@@ -147,8 +147,11 @@ def move(
         moved = move_chunks(source.store, where, ids)
     if waiting:
         _queue_again(call.at(namespace=where), waiting, {one.former_id: one.chunk_id for one in moved})
-    if call.printed_json(moved):
-        return
+    if not call.printed_json(moved):
+        _show_moved(moved, where)
+
+
+def _show_moved(moved: Sequence[MovedChunk], where: str) -> None:
     for one in moved:
         print_text(f"{one.former_id} → {one.chunk_id}")
     print_text(f"moved {amount(len(moved), 'chunk')} to {where}", "dim", wrap=False)

@@ -104,17 +104,23 @@ def search(
         if call.printed_json(hits):
             return
         if not hits:
-            others = (
-                memory.search(words, limit=1, as_of=as_of)
-                if words.strip()
-                else memory.list_chunks(limit=1, as_of=as_of)
-            )
-            is_filtered_out = filters is not None and bool(others)
-            print_text("nothing found with these filters" if is_filtered_out else "nothing found", "dim")
-            if not is_filtered_out and (places := other_places(memory)):
-                print_text(places, "dim", wrap=False)
+            _show_nothing(memory, words, as_of, filtered=filters is not None)
     for hit in hits:
         _show_hit(hit)
+
+
+def _show_nothing(memory: rlm_mem.Memory, words: str, as_of: str | None, *, filtered: bool) -> None:
+    """Say that nothing was found, and whether that is due to the filters, or to the namespace."""
+    if filtered and (
+        memory.search(words, limit=1, as_of=as_of)
+        if words.strip()
+        else memory.list_chunks(limit=1, as_of=as_of)
+    ):
+        print_text("nothing found with these filters", "dim")
+        return
+    print_text("nothing found", "dim")
+    if places := other_places(memory):
+        print_text(places, "dim", wrap=False)
 
 
 def _show_hit(hit: rlm_mem.Hit) -> None:

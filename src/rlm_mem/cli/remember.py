@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -119,20 +119,7 @@ def remember(
             "there is nothing to remember", hint="give a text, --file, --folder, or pipe something in"
         )
     _check_sources(texts, folders)
-    for name in ("origin", "expires", "ttl"):
-        if folders and name in named:
-            raise InputError(
-                f"--{name} cannot be used with a folder",
-                hint="memories of a folder are kept as long as its files",
-            )
-    if replaces and (folders or len(texts) != 1):
-        raise InputError("--replaces needs one text", hint="give exactly one text, which replaces the chunk")
-    if watch and (texts or len(folders) != 1 or dry_run):
-        raise InputError(
-            "--watch needs one folder", hint="give --folder PATH, and no text, file or --dry-run"
-        )
-    if dry_run and (texts or not folders):
-        raise InputError("--dry-run needs a folder", hint="give --folder PATH, and no text or file")
+    _check_options(texts, folders, named, replaces=bool(replaces), watch=watch, dry_run=dry_run)
     if known_as is not None and len(folders) != 1:
         raise InputError("--known-as needs one folder", hint="give --folder PATH once")
     started = time.perf_counter()
@@ -167,6 +154,32 @@ def remember(
         _show(outcome, time.perf_counter() - started, dry_run=dry_run, changes=changes)
     if outcome.failed:
         raise typer.Exit(1)
+
+
+def _check_options(
+    texts: Sequence[sources.InputText],
+    folders: Sequence[Path],
+    named: Collection[str],
+    *,
+    replaces: bool,
+    watch: bool,
+    dry_run: bool,
+) -> None:
+    """Refuse options that do not apply to these texts and folders."""
+    for name in ("origin", "expires", "ttl"):
+        if folders and name in named:
+            raise InputError(
+                f"--{name} cannot be used with a folder",
+                hint="memories of a folder are kept as long as its files",
+            )
+    if replaces and (folders or len(texts) != 1):
+        raise InputError("--replaces needs one text", hint="give exactly one text, which replaces the chunk")
+    if watch and (texts or len(folders) != 1 or dry_run):
+        raise InputError(
+            "--watch needs one folder", hint="give --folder PATH, and no text, file or --dry-run"
+        )
+    if dry_run and (texts or not folders):
+        raise InputError("--dry-run needs a folder", hint="give --folder PATH, and no text or file")
 
 
 def _check_sources(texts: Sequence[sources.InputText], folders: Sequence[Path]) -> None:

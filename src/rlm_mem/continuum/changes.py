@@ -137,7 +137,7 @@ class Changes:
         if self._store.backend.read_only:
             raise StoreReadOnly(f"the memory {self._store.backend.location} was opened read-only")
         if self._store.backend.in_transaction:
-            raise StorageError(
+            raise ConflictError(
                 "tiered memories cannot be changed inside a batch of chunk writes",
                 hint="do it before or after the batch",
             )

@@ -485,7 +485,9 @@ class ReviewQueue:
             )
         kind = case_id.partition("-")[0]
         if not reason and kind not in UNEXPLAINED:
-            raise InvalidMemory(f"a decision on {case_id:.60} needs a reason")
+            raise InvalidMemory(
+                f"a decision on {case_id:.60} needs a reason", hint="say why; it is kept with the case"
+            )
         reason = reason or "no reason given"
         made = Decision(reviewer=reviewer, decision=decision, reason=reason, at=stamp(self._store.clock()))
         if keep is not None and kind != "capture":

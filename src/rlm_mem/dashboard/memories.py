@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup
 
-from rlm_mem.chunk import is_chunk_id
+from rlm_mem.chunk import is_chunk_id, name_key
 from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.markdown import teaser
 from rlm_mem.dashboard.rendering import HEADERS
@@ -238,10 +238,10 @@ def _containing_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
 
     Archived memories, which no search finds, are searched only so.
     """
-    needle = selected.q.strip().casefold()
+    needle = name_key(selected.q)
     ids = _newest_ids(memory, selected, limit=_MAX_SCAN if needle else selected.limit + 1)
     found = map(memory.store.get_archived, ids) if selected.archived else memory.store.get_many(ids).values()
-    kept = (chunk for chunk in found if chunk is not None and needle in chunk.content.casefold())
+    kept = (chunk for chunk in found if chunk is not None and needle in name_key(chunk.content))
     return rows_of(memory.store, islice(kept, selected.limit + 1))
 
 

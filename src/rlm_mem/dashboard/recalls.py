@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,8 +36,8 @@ _PAGE = 30
 _OPERATIONS = ("recall", "reason", "session")
 _START_SECONDS = 3.0
 """Seconds to wait for the record of a new run before showing the list instead."""
-_SHOWN = 2_000
-"""Number of characters of a memory that are read for its first line."""
+_MAX_READ, _SHOWN = 300, 2_000
+"""Most memories that are read, and number of characters of a memory that are read for its first line."""
 _MAX_LINES, _LINE_CHARS = 10, 300
 """Most cited memories whose line nearest to the question is shown, and its most characters."""
 _LOST = timedelta(minutes=20)
@@ -85,12 +85,15 @@ def recall_page(request: PageRequest) -> Response:
     outcome = run.outcome
     state = _state(memory, outcome.word if outcome else None, run.started_at)
     cited = outcome.chunk_ids if outcome else ()
-    cited_chunks = memory.store.get_many(cited)
-    lines = nearest_lines(run.query, list(cited_chunks.values())[:_MAX_LINES], _LINE_CHARS)
-    near = {one: first_line(without_marks(line.text), _LINE_CHARS) for one, line in lines.items()}
-    chunk_ids = [*cited, *(one for step in run.steps for one in step.chunks_read)]
     walked = _path(outcome.detail if outcome else {})
-    texts = _beginnings(memory, [*chunk_ids, *(str(step.get("chunk_id")) for step in walked)])
+    read = [one for step in run.steps for one in step.chunks_read]
+    named = dict.fromkeys([*cited, *read, *(str(step.get("chunk_id")) for step in walked)])
+    chunks = memory.store.get_many(list(named)[:_MAX_READ])
+    texts = {one: first_line(without_marks(chunk.content[:_SHOWN]), 140) for one, chunk in chunks.items()}
+    lines = nearest_lines(
+        run.query, [chunks[one] for one in cited if one in chunks][:_MAX_LINES], _LINE_CHARS
+    )
+    near = {one: first_line(without_marks(line.text), _LINE_CHARS) for one, line in lines.items()}
     pending = list(run.calls)
     recorded = []
     for number, step in enumerate(run.steps, 1):
@@ -120,7 +123,7 @@ def recall_page(request: PageRequest) -> Response:
         whole=whole,
         answer=render(str(outcome.content)) if outcome and outcome.content else None,
         cited=[(one, near.get(one, texts.get(one, one))) for one in cited],
-        dates={one: chunk.metadata.at for one, chunk in cited_chunks.items()},
+        dates={one: chunk.metadata.at for one, chunk in chunks.items()},
         walked=walked,
         texts=texts,
         cancellable=state == "running" and _live(request, run) is not None,
@@ -186,11 +189,6 @@ def _live(request: PageRequest, run: Trajectory) -> Any:
 
 
 # --- rendering ----------------------------------------------------------------------------------------
-
-
-def _beginnings(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
-    found = memory.store.get_many(list(dict.fromkeys(ids))[:300])
-    return {one: first_line(without_marks(chunk.content[:_SHOWN]), 140) for one, chunk in found.items()}
 
 
 def _path(detail: dict[str, Any]) -> list[dict[str, Any]]:

@@ -44,6 +44,19 @@ _PLAIN: dict[str, Any] = {
 }  # fmt: skip
 
 
+_INFO = {
+    "title": "RLM-MEM",
+    "version": __version__,
+    "description": "Long-term memory for LLM agents: everything that `Memory` does, for one namespace.",
+    "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+}
+_TOKEN = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "The token that the server printed when it started, or was given.",
+}
+
+
 def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) -> dict[str, Any]:
     """Generate the document of the HTTP interface.
 
@@ -79,12 +92,7 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
     inlined = {operation.parameters.__name__ for operation in ROUTES if operation.parameters is not None}
     made = {
         "openapi": "3.1.0",
-        "info": {
-            "title": "RLM-MEM",
-            "version": __version__,
-            "description": "Long-term memory for LLM agents: everything that `Memory` does, for one namespace.",
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        },
+        "info": _INFO,
         "servers": [{"url": PREFIX}],
         "security": [{"token": []}],
         "tags": [{"name": group} for group in dict.fromkeys(operation.group for operation in ROUTES)],
@@ -101,13 +109,7 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
                 }
                 for status in (*_REFUSALS, 412)
             },
-            "securitySchemes": {
-                "token": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "The token that the server printed when it started, or was given.",
-                }
-            },
+            "securitySchemes": {"token": _TOKEN},
         },
     }
     named: dict[str, Any] = _with_names(made, names)

@@ -74,7 +74,7 @@ class DocumentText:
     Attributes:
         pieces: digest and number of each piece; only the first of equal pieces.
         fields, extra: of its chunks, from ``given_fields``.
-        tags, title: of its front matter. ``notice``: the problem with the front matter.
+        tags, title, aliases: of its front matter. ``notice``: the problem with the front matter.
     """
 
     analysed: AnalysedText
@@ -83,6 +83,7 @@ class DocumentText:
     extra: dict[str, Any]
     tags: tuple[str, ...]
     title: str
+    aliases: tuple[str, ...]
     notice: str = ""
 
     def key(self, number: int) -> tuple[str, int, str]:
@@ -288,8 +289,11 @@ class DocumentReader:
         analysed = analyse(note.text, config.ingest, config.secrets, options.secrets)
         tags = check_tags([*options.tags, *note.tags])
         origin = {"path": clean(note.where)}
-        (more, origin, tags), _ = screen_data(
-            (note.extra, origin, tags), config.secrets, options.secrets, where="what is stored with the text"
+        (more, origin, tags, aliases), _ = screen_data(
+            (note.extra, origin, tags, note.aliases),
+            config.secrets,
+            options.secrets,
+            where="what is stored with the text",
         )
         fields, extra = given_fields(
             more,
@@ -308,4 +312,6 @@ class DocumentReader:
         for piece in analysed.pieces:
             seen.setdefault(piece_digest(piece.content), piece.index)
         title = str(extra.get("title", ""))
-        return DocumentText(analysed, list(seen.items()), fields, extra, tuple(tags), title, notice)
+        return DocumentText(
+            analysed, list(seen.items()), fields, extra, tuple(tags), title, tuple(aliases), notice
+        )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic
 from urllib.parse import unquote
 
-from rlm_mem.chunk import ChunkLinks, format_time
+from rlm_mem.chunk import ChunkLinks, format_time, name_key
 from rlm_mem.chunk.types import REFERS_TO
 from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, Heading, Reference
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -84,11 +83,7 @@ def headings_in(texts: Sequence[tuple[str, str]]) -> tuple[Heading, ...]:
 
 def _plain(heading: str) -> str:
     """Return the letters and digits of a heading, so that ``#The Keys`` and ``#the-keys`` are the same."""
-    return "".join(char for char in _folded(heading) if char.isalnum())
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()
+    return "".join(char for char in name_key(heading) if char.isalnum())
 
 
 def relinked(live: Mapping[str, FileEntry]) -> list[tuple[FileEntry, FileEntry]]:
@@ -114,13 +109,16 @@ class _Names:
         self._found: dict[tuple[str, str], str | None] = {}
         self._paths: dict[str, str] = {}
         self._ends: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
         for path in sorted(live, key=lambda path: (path.count("/"), path)):
-            folded = _folded(path)
+            folded = name_key(path)
             for name in dict.fromkeys((folded, posixpath.splitext(folded)[0])):
                 self._paths.setdefault(name, path)
                 parts = name.split("/")
                 for place in range(len(parts)):
                     self._ends.setdefault("/".join(parts[place:]), path)
+            for alias in live[path].aliases:
+                self._aliases.setdefault(name_key(alias), path)
 
     def chunk(self, source: str, reference: Reference) -> str:
         """Return the chunk that a link in the document ``source`` leads to, or an empty string."""
@@ -128,7 +126,7 @@ class _Names:
         key = posixpath.dirname(source), target
         if key not in self._found:
             wiki = target.startswith("[[")
-            self._found[key] = self._document(key[0], _folded(target.removeprefix("[[").strip()), wiki=wiki)
+            self._found[key] = self._document(key[0], name_key(target.removeprefix("[[").strip()), wiki=wiki)
         path = self._found[key]
         entry = self._live[path] if path is not None and path != source else None
         if entry is None or not entry.pieces:
@@ -138,14 +136,17 @@ class _Names:
         return next((one.source for one in entry.headings if one.name == heading), entry.pieces[0].id)
 
     def _document(self, folder: str, target: str, *, wiki: bool) -> str | None:
-        """Return the path of the document: by its path from ``folder`` or the root, else the nearest to the root."""
-        near = posixpath.normpath(posixpath.join(_folded(folder), target.lstrip("/")))
+        """Return the path of the document: by its path from ``folder`` or the root, else the nearest to the root.
+
+        A wiki link that names no file leads to the document with this alias.
+        """
+        near = posixpath.normpath(posixpath.join(name_key(folder), target.lstrip("/")))
         root = posixpath.normpath(target.lstrip("/"))
         paths = (root, near) if wiki or target.startswith("/") else (near, root)
         found = next((self._paths[path] for path in paths if path in self._paths), None)
         if found is None and (wiki or "/" not in root):
-            return self._ends.get(root)
-        return found
+            found = self._ends.get(root)
+        return self._aliases.get(target) if found is None and wiki else found
 
 
 def link_some(

@@ -63,7 +63,7 @@ class FileEntry:
         pieces: in the order of the text.
         former: pieces of earlier states of the file, superseded or archived separately.
         archived: whether the file was removed. ``with_it``: the chunks that were archived with it.
-        tags, title: of its front matter.
+        tags, title, aliases: of its front matter.
         references: the links in its text. ``headings``: those that are not in its first piece.
     """
 
@@ -77,6 +77,7 @@ class FileEntry:
     title: str = ""
     references: tuple[Reference, ...] = ()
     headings: tuple[Heading, ...] = ()
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass
@@ -299,7 +300,7 @@ def _number(path: str) -> int:
 
 def _plain(entry: FileEntry) -> dict[str, Any]:
     raw: dict[str, Any] = {"path": entry.path, "digest": entry.digest, "pieces": entry.pieces}
-    for name in ("former", "archived", "with_it", "tags", "title", "references", "headings"):
+    for name in ("former", "archived", "with_it", "tags", "title", "references", "headings", "aliases"):
         value = getattr(entry, name)
         if value:
             raw[name] = value
@@ -323,4 +324,5 @@ def _entry(raw: Mapping[str, Any]) -> FileEntry:
             if source
         ),
         tuple(Heading(str(name), check_chunk_id(chunk)) for name, chunk in raw.get("headings", ()) if chunk),
+        tuple(str(alias) for alias in raw.get("aliases", ())),
     )  # fmt: skip

@@ -622,6 +622,7 @@ class FolderSync:
             tuple(dict.fromkeys(kept)),
             tags=text.tags,
             title=text.title,
+            aliases=text.aliases,
             references=references_in(texts, former.references if former else ()),
             headings=headings_in(texts),
         )

@@ -78,7 +78,7 @@ class Note:
     """A plain text, to be chunked.
 
     ``key`` identifies it within its conversation, so that a change of the source replaces the former text; empty:
-    it is the only note of the conversation.
+    it is the only note of the conversation. ``aliases``: other names by which wiki links call it.
     """
 
     key: str
@@ -88,6 +88,7 @@ class Note:
     at: str | None = None
     tags: list[str] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
+    aliases: list[str] = field(default_factory=list)
 
 
 @dataclass

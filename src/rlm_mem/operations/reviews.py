@@ -86,7 +86,10 @@ class DecideRequest(Request):
     """Who decides, and why."""
 
     reviewer: Annotated[Line, about("Name of the person who decided; the agent that prepares cases cannot.")]
-    reason: Annotated[Line, about("Why, in the person's words.")]
+    reason: Annotated[
+        Line,
+        about("Why, in the person's words; may be left out for captures, replacements and contradictions."),
+    ] = ""
 
 
 Keep = Annotated[
@@ -243,7 +246,7 @@ OPERATIONS: tuple[Operation, ...] = (
             name="review_decide",
             title="Record a reviewer's decision",
             description="Approve, defer or reject a case of the review queue in the name of the person who decided. "
-            "Ask them first, show them the evidence, and give their name and reason: a decision "
+            "Ask them first, show them the evidence, and give their name and their reason: a decision "
             "of your own is refused.",
             destructive=True,
             idempotent=False,

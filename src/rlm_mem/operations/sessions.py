@@ -248,7 +248,7 @@ OPERATIONS: tuple[Operation, ...] = (
             aliases={
                 **_HANDLE,
                 **dict.fromkeys(("content", "conclusion"), "answer"),
-                **dict.fromkeys(("ids", "sources", "evidence"), "chunk_ids"),
+                **dict.fromkeys(("ids", "chunk_id", "sources", "evidence"), "chunk_ids"),
             },
         ),
     ),

@@ -185,14 +185,15 @@ class Persona:
         where = brain.where(self._file)
         try:
             data = brain.read(self._file)
-            if data is None:
-                return
+        except OSError as error:
+            raise InvalidConfig(str(error)) from None
+        if data is None:
+            return
+        try:
             state: Any = json.loads(data.decode("utf-8"))
             mode, sliders = state["mode"], state["sliders"]
             if not isinstance(mode, str) or not isinstance(sliders, dict):
                 raise TypeError("mode or sliders")
-        except OSError as error:
-            raise InvalidConfig(str(error)) from None
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InvalidConfig(
                 f"{where} is not the state of a session", hint="delete it to start the session over"

@@ -42,7 +42,10 @@ _MAX_PRINTED = 5
 """Most sources in a printed result."""
 _EXCERPT_CHARS = (1_500,) * 3 + (500,) * 7
 """Most characters of the excerpts of the first ten sources; readers need the first ones most."""
-_LINE_CHARS = 300  # most characters
+_LINE_CHARS, _LINE_CHARS_ALONE = (
+    300,
+    500,
+)  # most characters, with an answer and without, when there is no more to read
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,8 @@ class Source:
     Attributes:
         chunk_id: id of the chunk.
         at: when it was said or happened (ISO 8601).
-        line: the part nearest to the question, on one line of at most 300 characters; after the first ten sources, and
-            for a path of reasoning, its beginning.
+        line: the part nearest to the question, on one line of at most 300 characters, without an answer of at most 500;
+            after the first ten sources, and for a path of reasoning, its beginning.
         excerpt: the part most relevant to the question, on one line of at most 1,500 characters, from the fourth source
             on of at most 500; only the first ten sources of a result have one, for others it is ``line``. Without an
             answer, a whole part of a document goes on with the part after it.
@@ -321,7 +324,8 @@ def _sources(
     excerpts = searching.excerpts(store, trajectory.query, chunks, longest=_EXCERPT_CHARS, lines=lines)
     if continued:
         excerpts.update(_continued(store, chunks, excerpts))
-    near = nearest_lines(trajectory.query, chunks[: len(_EXCERPT_CHARS)], _LINE_CHARS)
+    longest = _LINE_CHARS_ALONE if continued else _LINE_CHARS
+    near = nearest_lines(trajectory.query, chunks[: len(_EXCERPT_CHARS)], longest)
     return [source_of(store, chunk, excerpts.get(chunk.id), near.get(chunk.id)) for chunk in chunks]
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict, replace
 
 from rlm_mem import search as searching
-from rlm_mem.chunk import LINK_TYPES, Chunk
+from rlm_mem.chunk import LINK_TYPES, Chunk, name_key
 from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.sandbox.arguments import (
     TruncatedLists,
@@ -323,7 +323,7 @@ def is_speaker(speaker: str | None, wanted: str) -> bool:
     """Return whether a speaker has a name: the whole name or one word of it, ignoring case."""
     if speaker is None:
         return False
-    name, asked = speaker.casefold(), wanted.casefold().strip()
+    name, asked = name_key(speaker), name_key(wanted)
     return name == asked or asked in name.split()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.chunk import name_key, normalise_unicode
 from rlm_mem.sandbox.arguments import MAX_LINES, chunk_id_of, count, day, optional_text, wanted_texts
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import HostFunctions, Line, Lines, is_assistant, is_speaker, part_of
@@ -164,10 +165,10 @@ class TurnFunctions(HostFunctions):
         """Return whether a chunk can contain a matching line, before it is split into lines."""
         if author is None and not texts:
             return True
-        folded = chunk.content.casefold()
-        if texts and not any(one.casefold() in folded for one in texts):
+        folded = name_key(chunk.content)
+        if texts and not any(name_key(one) in folded for one in texts):
             return False
-        if author is None or author.casefold().strip() in folded:
+        if author is None or name_key(author) in folded:
             return True
         return self._lines.in_chat and part_of(chunk)[0] > 1
 
@@ -460,9 +461,10 @@ def _contains_any(text: str, texts: list[str]) -> bool:
 
 
 def _first_of(texts: list[str], text: str) -> str | None:
-    """Return the first of some texts that a text contains, verbatim."""
+    """Return the first of some texts that a text contains, as it is there but for accents, which are composed."""
+    text = normalise_unicode("NFC", text)
     folded = text.casefold()
-    for one in texts:
+    for one in (normalise_unicode("NFC", one) for one in texts):
         if len(one) > 1 and one.isupper():
             place = text.find(one)
             if place < 0:

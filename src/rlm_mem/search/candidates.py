@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct, structs
 
-from rlm_mem.chunk import from_epoch
+from rlm_mem.chunk import from_epoch, name_key
 from rlm_mem.store.core.lookup import CandidateSource, CorpusStatistics, Filters
 from rlm_mem.store.core.records import DecodedSegments, time_range
 from rlm_mem.store.core.selection import contained, distinct, union
@@ -170,8 +170,8 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     names = source.author_names(authors[authors >= 0])
     allowed = eligible[chunk_index]
     if filters.speaker is not None:
-        wanted = filters.speaker.strip().casefold()
-        allowed &= np.isin(decoded.author, [one for one, name in names.items() if name.casefold() == wanted])
+        wanted = name_key(filters.speaker)
+        allowed &= np.isin(decoded.author, [one for one, name in names.items() if name_key(name) == wanted])
     return CandidateSet(
         chunk_ids=list(rows.chunk_id),
         doc=there,

@@ -87,23 +87,24 @@ def create_app(
                 running.push_async_callback(state.stop)
             yield
 
-    async def missing(request: Request, _: Exception) -> Response:
-        # No route matched, as for an address with a line break; mounted applications handle their own 404s.
-        if not request.url.path.startswith(API):
-            return PlainTextResponse("Not Found", 404)
-        from rlm_mem.http.app import nothing_there
-
-        return nothing_there()
-
     return Starlette(
         routes=routes,
-        exception_handlers={404: missing},
+        exception_handlers={404: _missing},
         middleware=[
             Middleware(Observed),
             Middleware(Guard, keys=keys, site=where, metrics=counting, login_page=login_page),
         ],
         lifespan=lifespan,
     )
+
+
+async def _missing(request: Request, _: Exception) -> Response:
+    """Answer a request that no route matched, as of an address with a line break; mounts answer their own."""
+    if not request.url.path.startswith(API):
+        return PlainTextResponse("Not Found", 404)
+    from rlm_mem.http.app import nothing_there
+
+    return nothing_there()
 
 
 def _resource(site: Site, issuer: str) -> Callable[[Request], Awaitable[Response]]:

@@ -9,7 +9,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,18 +151,11 @@ def serve_all(
         if predecessor is None:
             code = keys.new_code() if dashboard and token is not None else None
             _announce(site.address, token_source, code, api=api, open_browser=open_browser)
-
-        def hand_over() -> Awaitable[bool]:
-            handover_state = {
-                "token": token,
-                "source": token_source,
-                "logins": keys.logins(),
-                "choices": keys.choices(),
-            }
-            return start_successor(socket_, handover_state)
-
         running = Running(app, network, metrics, state, drain_seconds)
-        running.on_replace = hand_over
+        running.on_replace = lambda: start_successor(
+            socket_,
+            {"token": token, "source": token_source, "logins": keys.logins(), "choices": keys.choices()},
+        )
         if predecessor is not None:
             running.on_ready = predecessor.ready
         sys.setswitchinterval(_SWITCH_SECONDS)

@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 import pytest
 
-from rlm_mem.chunk import Chunk, format_time, parse_time
+from rlm_mem.chunk import Chunk, format_time, name_key, parse_time
 from rlm_mem.errors import InvalidLink
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -357,6 +357,7 @@ def _filters() -> list[Filters]:
         Filters(tags_any=("green", "red")),
         Filters(start="2026-02-20", end="2026-03-20"),
         Filters(speaker="dóra "),
+        Filters(speaker="DO\u0301RA"),
         Filters(speaker="Ann", chunk_type="note", tags_any=("red",)),
     ]
 
@@ -364,7 +365,7 @@ def _filters() -> list[Filters]:
 def _passes(one: _CountedChunk, filters: Filters) -> bool:
     chunk, kinds = one.chunk, filters.chunk_type
     wanted = (kinds,) if isinstance(kinds, str) else kinds
-    speakers = {segment.author.casefold() for segment in one.segments if segment.author}
+    speakers = {name_key(segment.author) for segment in one.segments if segment.author}
     day = (chunk.metadata.occurred_at or chunk.metadata.created_at)[:10]
     return (
         (wanted is None or chunk.type in wanted)
@@ -373,7 +374,7 @@ def _passes(one: _CountedChunk, filters: Filters) -> bool:
         and (not filters.tags_any or bool(set(filters.tags_any) & set(chunk.tags)))
         and (filters.start is None or day >= str(filters.start))
         and (filters.end is None or day <= str(filters.end))
-        and (filters.speaker is None or filters.speaker.strip().casefold() in speakers)
+        and (filters.speaker is None or name_key(filters.speaker) in speakers)
     )
 
 

@@ -173,6 +173,7 @@ def read_note(file: SourceFile) -> Iterator[Record]:
         at=moment(date) or day_in_name(file.entry.name) or file.modified_at,
         tags=plain_tags(fields.get("tags") or fields.get("tag")),
         extra={"title": title} if title else {},
+        aliases=plain_tags(fields.get("aliases") or fields.get("alias")),
     )
 
 

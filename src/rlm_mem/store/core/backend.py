@@ -150,7 +150,7 @@ class Backend(Protocol):
         return self.find(namespace, chunk_id)
 
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
-        """Return whether a chunk of another namespace has this id; always False if ids are unique per namespace."""
+        """Return whether another chunk has the id, in another namespace or case, and both cannot be in this store."""
         return False
 
     def read(self, row: ChunkRow) -> Chunk | None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, Protocol
 from urllib.parse import quote, unquote
@@ -375,16 +376,53 @@ def place_of(namespace: str, name: str, *, alone: bool = False) -> str:
         alone: the persona's files belong to this namespace and not to the whole brain (stores without a folder).
     """
     first, _, rest = name.partition("/")
-    folder = "" if namespace == DEFAULT_NAMESPACE else f"namespaces/{quote(namespace, safe='')}/"
+    folder = "" if namespace == DEFAULT_NAMESPACE else f"namespaces/{_folder_name(namespace)}/"
     if first == "archive":
-        return f"memory/archive/continuum/{quote(namespace, safe='')}" + (f"/{rest}" if rest else "")
+        return f"memory/archive/continuum/{_folder_name(namespace)}" + (f"/{rest}" if rest else "")
     if first == "index":
-        return f"memory/index/{quote(namespace, safe='')}.{rest}" if rest else "memory/index"
+        return f"memory/index/{_folder_name(namespace, len(rest) + 1)}.{rest}" if rest else "memory/index"
     if first == "imports":
         return f"memory/imports/{_slug(namespace)}.{rest.partition('.')[2]}" if rest else "memory/imports"
     if first in OF_STORE:
         return f"memory/{name}"
     return name if first in OF_BRAIN and not alone else folder + name
+
+
+_LONGEST_NAME = 255
+"""Bytes of the longest name of a file on usual file systems."""
+_CUT = "+"
+"""Ends each part but the last of a name that was too long for one folder; namespaces do not contain it."""
+
+
+def _folder_name(namespace: str, added: int = 0) -> str:
+    """Return a namespace percent-encoded, as folders in each other if one name of that length cannot exist.
+
+    Args:
+        added: bytes that the caller appends to the name.
+    """
+    name = quote(namespace, safe="")
+    if len(name) + added <= _LONGEST_NAME:
+        return name
+    return f"{_CUT}/".join(name[start : start + 200] for start in range(0, len(name), 200))
+
+
+def separate_parts(place: str) -> list[str]:
+    """Return the starts of a file's path that no namespace, or session of a persona, of another name may share."""
+    for shared in ("namespaces/", "persona/", "memory/archive/continuum/", "memory/index/"):
+        if place.startswith(shared):
+            parts = place[len(shared) :].split("/")
+            return [shared + "/".join(parts[: one + 1]) for one in range(_folders_of_name(parts))]
+    return []
+
+
+def _folders_of_name(parts: Sequence[str]) -> int:
+    return 1 + sum(1 for _ in takewhile(lambda one: one.endswith(_CUT), parts))
+
+
+def _namespace_in(parts: list[str]) -> tuple[str, list[str]]:
+    """Return the namespace whose folder a path begins with, and the parts behind it."""
+    number = _folders_of_name(parts)
+    return unquote("".join(parts[:number]).replace(_CUT, "")), parts[number:]
 
 
 def _slug(namespace: str) -> str:
@@ -406,11 +444,12 @@ def name_at(place: str) -> tuple[str | None, str] | None:
     parts = place.split("/")
     namespace: str | None = DEFAULT_NAMESPACE
     if parts[0] == "namespaces" and len(parts) > 2:
-        namespace, parts = unquote(parts[1]), parts[2:]
-        if parts[0] in OF_STORE:
+        namespace, parts = _namespace_in(parts[1:])
+        if parts[:1] and parts[0] in OF_STORE:
             return None
     elif parts[:3] == ["memory", "archive", "continuum"] and len(parts) > 4:
-        namespace, parts = unquote(parts[3]), ["archive", *parts[4:]]
+        namespace, parts = _namespace_in(parts[3:])
+        parts = ["archive", *parts]
     elif parts[0] == "memory" and len(parts) > 2 and parts[1] in ("log", "trajectories"):
         namespace, parts = None, parts[1:]
     if parts[0] == "log" and "/".join(parts) != JOURNAL:  # the audit log beside it belongs to the store

@@ -136,7 +136,7 @@ class NamespaceWriter(NamespaceReader):
                 transaction.keep(version)
 
     def held_elsewhere(self, chunk_id: str) -> bool:
-        """Return whether a chunk of another namespace has this id, where ids are unique in the store."""
+        """Return whether another chunk has the id, and both cannot be in this store."""
         return self._backend.held_elsewhere(self.namespace, chunk_id)
 
     def lacks_version(self, former: Chunk) -> bool:

@@ -223,7 +223,7 @@ def _wanted(
                 )
         if existing is None and target.held_elsewhere(state.id):
             raise ConflictError(
-                f"{state.id} belongs to another namespace of the target", hint="copy into another folder"
+                f"{state.id} is the id of another chunk of the target", hint="copy into another folder"
             )
         wanted.append(state)
     return wanted

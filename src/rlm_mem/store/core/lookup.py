@@ -40,7 +40,7 @@ class Filters(FrozenRecord, frozen=True):
         conversation_id: the chunk's conversation.
         start: earliest time (`YYYY-MM-DD` or ISO 8601), compared with when the chunk happened (else was created).
         end: latest time, a bare date including its whole day.
-        speaker: an author of a segment of the chunk (of the segment, if segments are ranked); case is ignored.
+        speaker: an author of a segment of the chunk (of the segment, if segments are ranked), compared by ``name_key``.
         include_superseded: do not rank superseded chunks below their replacements.
         valid_at: only chunks that held at this time (epoch seconds; set by `as_of` of `search`).
         origin: where the chunk came from (person, agent, tool, import, web), or several of which one must match.

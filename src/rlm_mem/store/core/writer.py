@@ -267,7 +267,7 @@ class Writer:
         with self._backend.transaction(chunk.namespace) as transaction:
             row = self._backend.find(chunk.namespace, chunk.id)
             if row is None and self._backend.held_elsewhere(chunk.namespace, chunk.id):
-                raise InvalidChunk(f"the id {chunk.id} belongs to a chunk of another namespace")
+                raise InvalidChunk(f"the id {chunk.id} is that of another chunk in this store")
             former = self._read(row)
             transaction.put(chunk, status=ARCHIVED if archived else ACTIVE)
             # The import may name other chunks by new ids later, as part of the same change.

@@ -36,6 +36,7 @@ from rlm_mem.store.core.brain_files import (
     note_former,
     place_of,
     recording,
+    separate_parts,
 )
 from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature, make_folder
@@ -64,7 +65,8 @@ _FOR_GIT = (
         "../.gitignore",
         "# of this machine: tokens, the personas of sessions, work in progress, how far transcripts were captured\n"
         "/tokens.json\n/.tokens.json.lock\n/persona/\n"
-        "/workspace/\n/namespaces/*/workspace/\n/system/capture/\n/namespaces/*/system/capture/\n",
+        "/workspace/\n/namespaces/*/workspace/\n/namespaces/*+/*/workspace/\n"
+        "/system/capture/\n/namespaces/*/system/capture/\n/namespaces/*+/*/system/capture/\n",
     ),
     ("../.gitattributes", "# the same bytes on every system\n* -text\n"),
 )
@@ -119,6 +121,11 @@ class Layout:
     def versions(self, chunk_id: str) -> Path:
         """Return the folder of a chunk's former versions, named ``{revision}.json``."""
         return self.archive / "versions" / check_chunk_id(chunk_id)
+
+    @cached_property
+    def folds_case(self) -> bool:
+        """Whether the file system does not tell upper case from lower case."""
+        return (self.base / "INDEX").exists()
 
     def absolute(self, relative: str) -> Path:
         """Return the absolute path of a relative path from the index, or of ``../…``, a file of the brain around it."""
@@ -262,19 +269,27 @@ def former_versions(
     return found
 
 
-def refuse_shared_folder(brain: Path, namespace: str) -> None:
-    """Raise NamespaceError if two namespaces whose names differ only in case would share a folder."""
-    folder = (brain / place_of(namespace, "workspace")).parent
-    if not folder.exists() or not brain.with_name(brain.name.swapcase()).exists():
-        return  # nothing exists under any spelling, or the file system is case-sensitive
-    for other in folder.parent.iterdir():
-        alike = other.name != folder.name and other.name.casefold() == folder.name.casefold()
-        if alike and not other.is_symlink() and other.samefile(folder):
-            raise NamespaceError(
-                f"the namespaces {namespace} and {unquote(other.name)} would share the folder {other}: this file "
-                "system does not tell upper case from lower case",
-                hint=f"use {unquote(other.name)}, or another name",
-            )
+def _is_own(path: Path) -> bool:
+    """Return whether a file or folder exists by exactly this name, on a file system that ignores case.
+
+    Raises:
+        NamespaceError: it exists by a name that differs in case alone, as that of another namespace or session.
+    """
+    if not path.exists():
+        return False
+    alike = {
+        one.name
+        for one in path.parent.iterdir()
+        if one.name.casefold() == path.name.casefold() and not one.is_symlink()
+    }
+    if path.name in alike or not alike:
+        return True
+    other = min(alike)
+    raise NamespaceError(
+        f"{unquote(path.name)} and {unquote(other)} would share {path.parent / other}: this file system does not "
+        "tell upper case from lower case",
+        hint="spell it as there, or use another name",
+    )
 
 
 class FileTransaction(WriteTransaction, Protocol):
@@ -345,12 +360,27 @@ class LocalBrainFiles:
         self._base = base.absolute()
         self._durable = durable
         self._read_only = read_only
+        self._folds_case = Layout(self._base).folds_case
+        self._own: set[Path] = set()  # files and folders known to be this namespace's alone
         self._unfinished = self._local_path("archive") / _UNFINISHED
+        if self._folds_case:
+            self.path("archive/x")
+            self.path("workspace/x")
 
     # --- names and paths -------------------------------------------------------------------------------
 
     def path(self, name: str) -> Path:
-        return self._local_path(checked_name(name))
+        path = self._local_path(checked_name(name))
+        if self._folds_case:
+            self._refuse_shared(path, place_of(self.namespace, name))
+        return path
+
+    def _refuse_shared(self, path: Path, place: str) -> None:
+        for part in separate_parts(place):
+            below = place.count("/") - part.count("/")
+            own = path.parents[below - 1] if below else path
+            if own not in self._own and _is_own(own):
+                self._own.add(own)
 
     def where(self, name: str) -> str:
         return str(self._local_path(name))

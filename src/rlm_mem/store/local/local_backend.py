@@ -20,7 +20,6 @@ from rlm_mem.store import local
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backend import Backend
 from rlm_mem.store.core.changes import MAX_OFF, Rewrite, clock_fault
-from rlm_mem.store.core.recent import Recent
 from rlm_mem.store.core.records import (
     ACTIVE,
     ANY_REVISION,
@@ -35,9 +34,9 @@ from rlm_mem.store.core.records import (
 )
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed, in_turn
-from rlm_mem.store.local.folder import LocalBrainFiles, former_versions, refuse_shared_folder
+from rlm_mem.store.local.folder import LocalBrainFiles, former_versions
 from rlm_mem.store.local.local_index import LocalIndex
-from rlm_mem.store.local.queries import LAST_CHANGE, find_row, find_rows
+from rlm_mem.store.local.queries import LAST_CHANGE, find_row, find_rows, is_alike_taken
 from rlm_mem.store.local.vacuum import vacuum_folder
 from rlm_mem.telemetry import operation, waiting
 
@@ -67,7 +66,6 @@ class LocalBackend(LocalIndex, Backend):
         self._reads = ReadBuffer()
         self._clock_logged = False
         self._last_time = datetime.min.replace(tzinfo=UTC)
-        self._own_folder: Recent[str, bool] = Recent(10_000)  # namespaces known to have a separate folder
         super().__init__(base, config, read_only=read_only)
 
     @cached_property
@@ -203,10 +201,12 @@ class LocalBackend(LocalIndex, Backend):
 
     @healed
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
-        """Return whether another namespace has this chunk id; files are named by id, so ids are unique in the store."""
+        """Return whether another chunk has this id; files are named by id, so ids are unique in the store."""
         connection = self._connections.get()
-        return (
-            find_row(connection, chunk_id) is not None and find_row(connection, chunk_id, namespace) is None
+        if find_row(connection, chunk_id, namespace) is not None:
+            return False
+        return find_row(connection, chunk_id) is not None or (
+            self.layout.folds_case and is_alike_taken(connection, chunk_id)
         )
 
     def chunks(
@@ -362,9 +362,6 @@ class LocalBackend(LocalIndex, Backend):
         if self._connections.closed:
             raise self._connections.was_closed()
         self._connections.check_there()
-        if namespace != DEFAULT_NAMESPACE and not self._own_folder.get(namespace):
-            refuse_shared_folder(self.layout.base.parent, namespace)
-            self._own_folder.put(namespace, True)
         return LocalBrainFiles(
             self.layout.base,
             namespace,

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from rlm_mem.chunk import name_key
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.store.core.arrays import Array, Bools, Floats, Ints, Scores, Slots
 from rlm_mem.store.core.lookup import (
@@ -475,13 +476,13 @@ class LocalSource:
         return slots if mask is None else slots[mask[slots]]
 
     def _speaker_slots(self, speaker: str) -> Ints:
-        """Return the slots of the chunks with an author of this name, ignoring case."""
+        """Return the slots of the chunks with an author of this name."""
         view = self._view
         ids = union(view.snapshot.author_terms, view.delta.author_terms).astype(np.int64)
-        wanted = speaker.strip().casefold()
+        wanted = name_key(speaker)
         slots = [NOTHING]
         for number, name in self.author_names(ids).items():
-            if name.casefold() == wanted:
+            if name_key(name) == wanted:
                 postings = self._list(number)
                 slots += [
                     postings.ordinal.astype(np.int64),

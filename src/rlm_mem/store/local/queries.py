@@ -9,6 +9,7 @@ changes after it.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -132,6 +133,19 @@ def find_row(connection: sqlite3.Connection, chunk_id: str, namespace: str | Non
         values.append(namespace)
     found = connection.execute(query, values).fetchone()
     return ChunkRow(*found) if found else None
+
+
+_SAME_IN_BOTH_CASES = re.compile(r"chunk-[0-9_-]*")
+
+
+def is_alike_taken(connection: sqlite3.Connection, chunk_id: str) -> bool:
+    """Return whether a chunk has an id that differs from this one in case alone."""
+    start = _SAME_IN_BOTH_CASES.match(chunk_id)
+    found = connection.execute(
+        "SELECT 1 FROM chunks WHERE id >= ?2 AND id < ?2 || '~' AND id <> ?1 AND id = ?1 COLLATE NOCASE LIMIT 1",
+        (chunk_id, start[0] if start else ""),
+    )
+    return found.fetchone() is not None
 
 
 def find_rows(

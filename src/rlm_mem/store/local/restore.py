@@ -10,10 +10,11 @@ import os
 import secrets
 import time
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from rlm_mem.config import Config
-from rlm_mem.errors import CorruptStore, InputError
+from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, HashingReader, read_backup, staging_folder
@@ -74,14 +75,22 @@ def _is_occupied(place: Path) -> bool:
 
 
 def _unpack(backup: Path, fresh: Path, progress: Progress | None) -> BackupInfo:
-    made: set[Path] = set()
+    made = {fresh}
 
     def keep(name: str, content: HashingReader, mtime: float) -> None:
         path = fresh / name
-        if path.parent not in made:
-            files.make_folder(path.parent)
-            made.add(path.parent)
-        with path.open("xb") as file:
+        try:
+            for folder in reversed(list(takewhile(lambda one: one not in made, path.parents))):
+                folder.mkdir()
+                made.add(folder)
+            file = path.open("xb")
+        except FileExistsError as error:
+            raise StorageError(
+                f"{backup} has {name} and another file or folder whose name differs in case alone, which this file "
+                "system does not tell apart",
+                hint="restore it on another file system",
+            ) from error
+        with file:
             while block := content.read(_BLOCK):
                 file.write(block)
         os.utime(path, (mtime, mtime))

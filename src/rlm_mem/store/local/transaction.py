@@ -22,7 +22,7 @@ from msgspec import Struct, structs
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk, new_change_id
 from rlm_mem.config import StoreConfig
-from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
+from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.changes import ChangeNotes, name_namespaces
@@ -32,7 +32,7 @@ from rlm_mem.store.local import redo
 from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
-from rlm_mem.store.local.queries import find_row, json_list
+from rlm_mem.store.local.queries import find_row, is_alike_taken, json_list
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import sqlite_error
 
@@ -107,6 +107,12 @@ class Transaction:
         """Write a new or changed chunk; its file appears at commit."""
         row = None if chunk.id in self._free else find_row(self.connection, chunk.id)
         self._free.discard(chunk.id)
+        if row is None and self._layout.folds_case and is_alike_taken(self.connection, chunk.id):
+            raise ConflictError(
+                f"the id {chunk.id} differs from that of another chunk in case alone, which this file system does not "
+                "tell apart",
+                hint="export the chunk and import it here, which gives it another id",
+            )
         path = row.path if row and row.status == status else self._layout.path_of(chunk, status)
         temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
         written = files.signature(temp)
@@ -178,6 +184,8 @@ class Transaction:
     def is_free(self, chunk: Chunk) -> bool:
         """Return whether no chunk in the index has this chunk's id, and no file is named after it."""
         if chunk.id not in self._free and find_row(self.connection, chunk.id) is not None:
+            return False
+        if self._layout.folds_case and is_alike_taken(self.connection, chunk.id):
             return False
         self._free.add(chunk.id)
         paths = (self._layout.path_of(chunk, status) for status in (ACTIVE, ARCHIVED))

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from rlm_mem.chunk import name_key
 from rlm_mem.store.core.arrays import Bools, Floats, Ints, Scores, Slots
 from rlm_mem.store.core.lookup import (
     ChunkRows,
@@ -549,9 +550,9 @@ class PostgresSource:
                 self._figures[number] = figures[0], figures[1], figures[2]
 
     def _docs_of_speaker(self, speaker: str) -> Ints:
-        """Return the chunks with words of a speaker of this name, ignoring case."""
-        wanted = speaker.strip().casefold()
-        numbers = [n for n, name in self._head.authors.items() if name.casefold() == wanted]
+        """Return the chunks with words of a speaker of this name."""
+        wanted = name_key(speaker)
+        numbers = [n for n, name in self._head.authors.items() if name_key(name) == wanted]
         self._load_figures(_ints(numbers))
         docs = _NONE
         for number in numbers:
