@@ -19,9 +19,8 @@ from rlm_mem.errors import ConflictError, InputError, NotFoundError
 from rlm_mem.http.streams import TemporaryFile
 from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
-from rlm_mem.store.core.brain_files import is_mirror
 from rlm_mem.store.core.lookup import Filters
-from rlm_mem.store.core.records import tier_of
+from rlm_mem.store.core.records import is_mirror
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class Row:
     @property
     def tickable(self) -> bool:
         """Whether it can be archived from the list: tiered memories are changed one by one, with their files."""
-        return tier_of(self.tags) is None
+        return not is_mirror(self.id)
 
 
 def suggestions(memory: Memory) -> tuple[list[str], list[str]]:

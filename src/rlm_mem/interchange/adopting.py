@@ -11,12 +11,12 @@ from rlm_mem.chunk import ORDERED_LINK_TYPES, SUPERSEDES, Chunk, content_hash, f
 from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id, references, rename_references
-from rlm_mem.interchange.report import ImportOptions, ImportReport
+from rlm_mem.interchange.report import BY_COMMAND, ImportOptions, ImportReport
 from rlm_mem.interchange.twins import Twin, Twins
-from rlm_mem.store.core.brain_files import is_mirror, mirror_id
+from rlm_mem.store.core.brain_files import mirror_id
 from rlm_mem.store.core.chunk_store import QUARANTINE, ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
-from rlm_mem.store.core.records import IMPORTED
+from rlm_mem.store.core.records import IMPORTED, is_mirror
 from rlm_mem.store.core.revising import copied, screened_chunk
 
 _ARCHIVED = 1
@@ -200,6 +200,8 @@ class Adopter:
 
     def _adopt(self, memory: ImportedChunk, key: tuple[str, str]) -> str | None:
         chunk = memory.chunk
+        if is_mirror(chunk.id) and not self._options.takes_tiers(self._store):
+            return self._keep(memory, key, f"{chunk.id} shows a tiered memory; {BY_COMMAND}")
         chunk.namespace = self._namespace(memory)
         rename_references(chunk, self.renamed.get(key[0], {}))
         if memory.original_id is not None:
