@@ -26,6 +26,7 @@ from rlm_mem.text.analysis import get_analyser
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+    from rlm_mem.chunk import Chunk
     from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
     from rlm_mem.memory import Memory
     from rlm_mem.search.ranking import OtherNote
@@ -35,6 +36,7 @@ PAGE = 20
 MOST = 200
 _MAX_SCAN = 500
 _CONTENT = 600
+_REJECTED = Markup("Rejected while in quarantine. Its text is shown on its own page alone.")
 
 
 @dataclass(frozen=True)
@@ -240,8 +242,17 @@ def _containing_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     needle = selected.q.strip().casefold()
     ids = _newest_ids(memory, selected, limit=_MAX_SCAN if needle else selected.limit + 1)
     found = map(memory.store.get_archived, ids) if selected.archived else memory.store.get_many(ids).values()
-    kept = (chunk for chunk in found if chunk is not None and needle in chunk.content.casefold())
+    kept = (
+        chunk
+        for chunk in found
+        if chunk is not None and (not needle or (needle in chunk.content.casefold() and not _rejected(chunk)))
+    )
     return rows_of(memory.store, islice(kept, selected.limit + 1))
+
+
+def _rejected(chunk: Chunk) -> bool:
+    """Whether a listed memory was archived in quarantine: its text is shown on its own page only."""
+    return chunk.metadata.trust == "quarantined"
 
 
 def rows_of(store: ChunkStore, chunks: Any) -> list[Row]:
@@ -249,7 +260,7 @@ def rows_of(store: ChunkStore, chunks: Any) -> list[Row]:
     return [
         Row(
             chunk.id,
-            teaser(chunk.content, _CONTENT),
+            _REJECTED if _rejected(chunk) else teaser(chunk.content, _CONTENT),
             chunk.type,
             chunk.tags,
             chunk.metadata.at,
