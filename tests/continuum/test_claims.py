@@ -137,3 +137,28 @@ def test_no_agent_changes_what_a_tiered_memory_shows(tmp_path: Path, change: dic
         assert [hit.confidence for hit in service.memory.continuum.queries.memories()] == [0.7]
     finally:
         service.close()
+
+
+@pytest.mark.parametrize(
+    "field", ["uses", "usage_count", "success_rate", "promoted_to", "reviewed_by", "quarantine"]
+)
+def test_no_client_states_the_uses_or_the_review_of_a_memory(tmp_path: Path, field: str) -> None:
+    """They decide what is promoted, becomes a skill, or is trusted after a release."""
+    with Memory.open(tmp_path) as memory:
+        (used,) = memory.remember("Cool the fig.", chunk_type="pattern").chunk_ids
+        memory.continuum.traces.use(used, True)
+    extra = {field: {"usage_count": 99, "success_count": 99}}
+    with client_of(tmp_path) as client:
+        for answer in (
+            client.post("chunks", json={"content": EVIL, "extra": extra}),
+            client.post("remember", json={"text": EVIL, "extra": extra}),
+            client.post("batch", json={"steps": [{"do": "remember", "text": EVIL, "extra": extra}]}),
+            client.patch(f"chunks/{used}", json={"extra": extra}),
+        ):
+            assert (
+                answer.status_code == 409
+                and f"extra.{field} is kept by the memory" in answer.json()["detail"]
+            )
+        known = client.get(f"chunks/{used}").json()["extra"]
+        assert client.patch(f"chunks/{used}", json={"extra": known | {"colour": "blue"}}).is_success
+        assert client.get(f"chunks/{used}").json()["extra"] == known | {"colour": "blue"}
