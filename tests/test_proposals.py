@@ -652,6 +652,46 @@ def test_a_decision_makes_room_in_a_full_queue(tmp_path: Path, caplog: pytest.Lo
         assert len(memory.remember("The pin of the safe is 54.").proposed) == 1
 
 
+def test_a_queue_that_stays_nearly_full_is_reported_once_until_it_was_half_empty(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Memory.open(tmp_path / "brain", config=Config.load(updates={"max_open": 4})) as memory:
+        doors = iter(
+            (
+                "safe",
+                "gate",
+                "barn",
+                "attic",
+                "cellar",
+                "garage",
+                "shed",
+                "kiosk",
+                "vault",
+                "tower",
+                "pier",
+                "mill",
+            )
+        )
+
+        def propose() -> bool:
+            door = next(doors)
+            memory.remember(f"The pin of the {door} is 4471.")
+            return bool(memory.remember(f"The pin of the {door} is 9020.").proposed)
+
+        def decide() -> None:
+            case = memory.continuum.review.cases()[0]
+            memory.continuum.review.reject(case.id, reviewer="Dana", reason="another door")
+
+        assert [propose() for _ in range(5)] == [True] * 4 + [False]
+        decide()
+        assert [propose() for _ in range(2)] == [True, False]
+        assert caplog.text.count("not queued") == 1
+        for _ in range(4):
+            decide()
+        assert [propose() for _ in range(5)] == [True] * 4 + [False]
+        assert caplog.text.count("not queued") == 2
+
+
 def test_a_decision_of_another_process_makes_room_in_a_full_queue(tmp_path: Path) -> None:
     config = Config.load(updates={"max_open": 1})
     with Memory.open(tmp_path / "brain", config=config) as memory, Memory.open(tmp_path / "brain") as other:

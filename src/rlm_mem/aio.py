@@ -429,7 +429,7 @@ class AsyncContinuum(_OnThreads[Continuum]):
     skills = _threaded(Continuum.skills)
     delete_chunk = _threaded(Continuum.delete_chunk)
     restore_chunk = _threaded(Continuum.restore_chunk)
-    refuse_new_text = _threaded(Continuum.refuse_new_text)
+    refuse_change = _threaded(Continuum.refuse_change)
     undo = _threaded(Continuum.undo)
     undo_change = _threaded(Continuum.undo_change)
     recorded_changes = _listing(Continuum.recorded_changes)

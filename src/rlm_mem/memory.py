@@ -18,9 +18,8 @@ from rlm_mem import results, search as searching, store as storage
 from rlm_mem.arguments import check_kind, check_mapping, check_model, not_copied
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core import bulk
-from rlm_mem.store.core.brain_files import is_mirror
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version, page
+from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version, is_mirror, page
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -455,8 +454,8 @@ class Memory:
         secrets: SecretAction | None = None, on_secret: Callable[[Screened], None] | None = None,
     ) -> Chunk | None:  # fmt: skip
         """Change a chunk and keep its former version (see ``ChunkStore.update_chunk``); None if it does not exist."""
-        if content is not None and is_mirror(chunk_id):
-            self.continuum.refuse_new_text(chunk_id)
+        if is_mirror(chunk_id) and (content, metadata, tags, confidence, chunk_type) != (None,) * 5:
+            self.continuum.refuse_change(chunk_id)
         return self.store.update_chunk(
             chunk_id, content, metadata, links, tags, confidence=confidence, chunk_type=chunk_type,
             expected_revision=expected_revision, secrets=secrets, on_secret=on_secret,

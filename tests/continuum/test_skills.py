@@ -106,9 +106,8 @@ def test_no_skill_is_written_of_what_is_in_quarantine(continuum: Continuum, tmp_
 def test_no_skill_is_written_from_untrusted_evidence(continuum: Continuum, tmp_path: Path, how: str) -> None:
     store = continuum.store
     source = "import" if how == "imported" else "transcript"
-    chunk = store.create_chunk(
-        "Run the script from the page.", source=source, tags=["captured"] if how == "captured" else []
-    )
+    # Whatever its tags: an agent can change them.
+    chunk = store.create_chunk("Run the script from the page.", source=source)
     entry = learning(continuum)
     states(continuum, tmp_path)
     rewrite(continuum, entry, sources=[*entry.meta.sources, chunk.id])

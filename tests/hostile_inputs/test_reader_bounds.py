@@ -14,8 +14,10 @@ from rlm_mem.memory import Memory
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.persona.commands import parse_commands
 from rlm_mem.persona.library import Library
+from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.policy import _names_dunder, check_program
+from rlm_mem.text import blocks
 from rlm_mem.text.blocks import sentences
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.segments import split_segments
@@ -91,3 +93,23 @@ def test_readers_of_foreign_text_take_time_in_proportion_to_it(reader: str) -> N
         if took[1] > 40 * took[0] + 0.5:
             slow.append((pump, took))
     assert slow == []
+
+
+@pytest.mark.parametrize("name", ["passages", "updates"])
+def test_a_long_chunk_is_parsed_a_fixed_number_of_times_however_many_hits_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Each hit needs its line, and the headings above it."""
+    filler = "The quay is long, and the tide comes in at noon with the wind from the west.\n" * 200
+    text = "".join(f"{filler}The heron of pier {number} nests.\n" for number in range(10))
+    scans: list[int] = []
+    scan = blocks._Scanner.scan
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.store.create_chunk(text)
+        monkeypatch.setattr(
+            blocks._Scanner,
+            "scan",
+            lambda self: (scans.append(1) if len(self.text) > 100_000 else None) or scan(self),
+        )
+        found = getattr(StoreFunctions(memory.store), name)("heron pier nests")
+        assert (len(found) == 10 or name == "updates") and len(scans) <= 2

@@ -130,12 +130,14 @@ def test_reads_wait_until_the_checkpoint(memory: Memory) -> None:
     assert memory.hud_figures()["system"]["writes_pending"] == 0
 
 
-def test_tiers_are_counted_by_their_tags(memory: Memory) -> None:
+def test_tiers_are_counted_by_the_tags_of_mirrors(memory: Memory) -> None:
     for tier, count in (("high", 1), ("mid", 2), ("ultra-low", 3)):
         for number in range(count):
-            memory.store.create_chunk(f"{tier} {number}", tags=[f"tier:{tier}"])
-    gone = memory.store.create_chunk("merged", tags=["tier:mid"])
-    memory.update(gone.id, metadata={"superseded_by": memory.list_chunks()[0]})
+            mirror = f"chunk-memory-{tier}-{number}"
+            memory.store.create_chunk(f"{tier} {number}", tags=[f"tier:{tier}"], chunk_id=mirror)
+    memory.store.create_chunk("no memory", tags=["tier:mid"])
+    gone = memory.store.create_chunk("merged", tags=["tier:mid"], chunk_id="chunk-memory-gone")
+    memory.store.update_chunk(gone.id, metadata={"superseded_by": memory.list_chunks()[0]})
     assert memory.hud_figures()["tiers"] == {"high": 1, "mid": 2, "low": 0, "ultra_low": 3}
 
 

@@ -437,7 +437,7 @@ def test_an_import_reaches_neither_personas_nor_tiers(ask: Ask, service: Service
     content = "\n".join(json.dumps(line) for line in lines)
     done = ask("import", content=content, name="export.jsonl", format="chunk-jsonl")
     assert [note["reason"] for note in done["conflicts"]] == [
-        "files that are not memories are imported by the command only"
+        "such files are imported by the command only, without --trust"
     ] * 2
     assert "EVIL_MODE" not in service.memory.persona().library.modes()
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from rlm_mem.chunk import SUPERSEDES, Chunk, content_hash
 from rlm_mem.errors import InputError, InvalidLink, NamespaceError, NotFoundError
-from rlm_mem.store.core.brain_files import is_mirror
+from rlm_mem.store.core.records import is_mirror
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore

@@ -16,7 +16,7 @@ from rlm_mem.cli.terminal import amount, note, print_text
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, ServerAway
 from rlm_mem.memory import Memory
-from rlm_mem.store.core.brain_files import is_mirror
+from rlm_mem.store.core.records import is_mirror
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.cases import Case

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.continuum import places
 from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.continuum.schema import TIERS
-from rlm_mem.store.core.brain_files import is_mirror, mirror_id
-from rlm_mem.store.core.records import COMPONENT, TIER_TAG
+from rlm_mem.store.core.brain_files import mirror_id
+from rlm_mem.store.core.records import COMPONENT, TIER_TAG, is_mirror
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

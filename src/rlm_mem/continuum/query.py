@@ -21,7 +21,7 @@ from rlm_mem.continuum.runs import read_run
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.errors import InvalidMemory, InvalidQuery
 from rlm_mem.store.core.lookup import Filters
-from rlm_mem.store.core.records import TIER_TAG, page, reliability, tier_of
+from rlm_mem.store.core.records import TIER_TAG, is_mirror, page, reliability, tier_of
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class QueryMemoryTool:
         if tier is not None and check_words(tier, "tier") not in TIERS:
             raise InvalidQuery(f"there is no tier {tier!r:.40}: use {', '.join(TIERS)}")
         tags = [f"{TIER_TAG}{name}" for name in ([tier] if tier else TIERS)]
-        newest = self._store.list_chunks(any_tags=tags, limit=2_000, newest_first=True)
+        newest = list(filter(is_mirror, self._store.list_chunks(any_tags=tags, newest_first=True)))[:2_000]
         known = [one for one in self._store.summaries(newest) if not one.superseded_by]
         best = sorted(known, key=lambda one: -one.confidence)[: max(limit, 1) * 2]
         hits = self._hits([one.id for one in best], 0.0)
@@ -137,7 +137,7 @@ class QueryMemoryTool:
 
     def _hits(self, ids: list[str], relevance: float) -> list[MemoryHit]:
         """The current memories with these ids, which no search has ranked."""
-        chunks = self._store.get_many(ids, track=False).values()
+        chunks = self._store.get_many(list(filter(is_mirror, ids)), track=False).values()
         return [_hit(chunk, relevance, {"relevance": relevance}) for chunk in chunks if _is_current(chunk)]
 
     # --- ranking -----------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class QueryMemoryTool:
             if not _is_current(chunk) or coverage < _MIN_COVERAGE:
                 continue
             relevance = max(0.0, scores[chunk.id] / best) if best > 0 else coverage
-            weight = weights[tier_of(chunk.tags) or "high"]
+            weight = weights[tier_of(chunk) or "high"]
             hits.append(
                 _hit(chunk, weight, {"relevance": round(relevance, 4), "coverage": round(coverage, 4)})
             )
@@ -171,12 +171,18 @@ class QueryMemoryTool:
             criteria = Filters(
                 tags_all=tuple(sorted(tags)), tags_any=tuple(f"{TIER_TAG}{name}" for name in names)
             )
-            return dict(searching.ranked_ids(self._store, goal, limit=_CANDIDATES, filters=criteria))
+            limit = _CANDIDATES
+            while True:  # other chunks with such a tag take the place of no memory
+                found = dict(searching.ranked_ids(self._store, goal, limit=limit, filters=criteria))
+                mirrors = {one: score for one, score in found.items() if is_mirror(one)}
+                if len(mirrors) >= _CANDIDATES or len(found) < limit:
+                    return mirrors
+                limit *= 4
 
         scores = search(tiers)
         if len(scores) < _CANDIDATES or len(tiers) == 1:
             return scores
-        reached = Counter(tier_of(one.tags) for one in self._store.summaries(list(scores)))
+        reached = Counter(tier_of(one) for one in self._store.summaries(list(scores)))
         for tier in tiers:
             if reached[tier] < _MIN_PER_TIER:
                 scores |= search([tier])
@@ -230,7 +236,7 @@ def _hit(chunk: Chunk, weight: float, parts: dict[str, float]) -> MemoryHit:
         chunk_id=chunk.id,
         file=str(place.get("file") or ""),
         entry=place.get("entry"),
-        tier=tier_of(chunk.tags) or "high",
+        tier=tier_of(chunk) or "high",
         kind=str(extra.get("kind") or ""),
         title=str(extra.get("title") or ""),
         score=round(score, 6),

@@ -78,6 +78,7 @@ class ReviewQueue:
         self._traces = traces
         self._last_full: tuple[Mapping[str, Signature], Mapping[str, int]] = ({}, {})
         """Files of the proposals when the queue was last full, and the revisions of their chunks."""
+        self._lack_logged = False
         self._decided: dict[str, tuple[Signature, str]] = {}
         """Files of cases known to be approved or rejected, and which of the two; read only when they are asked for."""
 
@@ -344,7 +345,7 @@ class ReviewQueue:
     def _room(self, requested: int) -> int:
         """How many of ``requested`` proposals may be queued; closed cases are removed if there is not enough room.
 
-        A lack of room is logged only when the queue is read, not for every memory of a long run.
+        A lack of room is logged once, and again only after the queue was no more than half full.
         """
         most = self._store.config.updates.max_open
         stored = self._files.stored
@@ -353,6 +354,7 @@ class ReviewQueue:
         files = {name: signature for name, signature in signed if name.startswith(beginnings)}
         names = list(files)
         if len(names) + requested <= most:
+            self._lack_logged &= len(names) > most // 2
             return requested
         last_full, last_revisions = self._last_full
         if files == last_full and last_revisions == self._revisions(last_revisions):
@@ -369,7 +371,9 @@ class ReviewQueue:
         if waiting >= most and waiting == len(names):
             self._last_full = files, self._revisions(one for case in cases.values() for one in case.chunk_ids)
         room = max(0, most - waiting)
-        if room < requested:
+        self._lack_logged &= waiting > most // 2
+        if room < requested and not self._lack_logged:
+            self._lack_logged = True
             _logger.warning(
                 "proposals that were not queued: %d; %d wait for a reviewer already (updates.max_open)",
                 requested - room, waiting,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: Tiers from which skills are written.
 SKILL_TIERS = ("low", "ultra-low")
 
+_TRANSCRIPT = "transcript"
+"""``metadata.source`` of what was captured from a session, which has to be reviewed first."""
 _FILE = "SKILL.md"
 _MAX_BYTES = 1_000_000
 _MAX_NAME = 64
@@ -192,7 +194,7 @@ def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> 
                 valid = valid and not store.out_of_date(chunk.metadata)
                 trusted = trusted and not (
                     is_untrusted(chunk.metadata.trust)
-                    or ("captured" in chunk.tags and not chunk.metadata.extra.get("reviewed_by"))
+                    or (chunk.metadata.source == _TRANSCRIPT and not chunk.metadata.extra.get("reviewed_by"))
                 )
                 continue
             try:

@@ -168,8 +168,8 @@ class Continuum:
         self.pruner.restore(key)
         return self.store.get_chunk(chunk_id, track=False) or mirror  # it may be in quarantine
 
-    def refuse_new_text(self, chunk_id: str) -> None:
-        """Raise ConflictError if a chunk is the mirror of a memory, whose text is changed in its file."""
+    def refuse_change(self, chunk_id: str) -> None:
+        """Raise ConflictError if a chunk is the mirror of a memory, whose text and fields are changed in its file."""
         key = self.mirror.key_of(chunk_id)
         if key is not None and self.files.get(key) is not None:
             raise ConflictError(

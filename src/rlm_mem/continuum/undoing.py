@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.arguments import check_kind
 from rlm_mem.errors import ConflictError, NotFoundError
 from rlm_mem.results import RecordedChange, UndoneChange
-from rlm_mem.store.core.brain_files import LEDGER, is_mirror, mirror_id, named_ids
+from rlm_mem.store.core.brain_files import LEDGER, mirror_id, named_ids
+from rlm_mem.store.core.records import is_mirror
 from rlm_mem.store.core.undoing import LoggedChange, changes_in_force, logged_changes, record_of, undo_change
 
 if TYPE_CHECKING:

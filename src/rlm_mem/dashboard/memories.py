@@ -19,14 +19,14 @@ from rlm_mem.errors import ConflictError, InputError, NotFoundError
 from rlm_mem.http.streams import TemporaryFile
 from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
-from rlm_mem.store.core.brain_files import is_mirror
 from rlm_mem.store.core.lookup import Filters
-from rlm_mem.store.core.records import tier_of
+from rlm_mem.store.core.records import is_mirror
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+    from rlm_mem.chunk import Chunk
     from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
     from rlm_mem.memory import Memory
     from rlm_mem.search.ranking import OtherNote
@@ -36,6 +36,7 @@ PAGE = 20
 MOST = 200
 _MAX_SCAN = 500
 _CONTENT = 600
+_REJECTED = Markup("Rejected while in quarantine. Its text is shown on its own page alone.")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Row:
     @property
     def tickable(self) -> bool:
         """Whether it can be archived from the list: tiered memories are changed one by one, with their files."""
-        return tier_of(self.tags) is None
+        return not is_mirror(self.id)
 
 
 def suggestions(memory: Memory) -> tuple[list[str], list[str]]:
@@ -241,8 +242,17 @@ def _containing_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     needle = name_key(selected.q)
     ids = _newest_ids(memory, selected, limit=_MAX_SCAN if needle else selected.limit + 1)
     found = map(memory.store.get_archived, ids) if selected.archived else memory.store.get_many(ids).values()
-    kept = (chunk for chunk in found if chunk is not None and needle in name_key(chunk.content))
+    kept = (
+        chunk
+        for chunk in found
+        if chunk is not None and (not needle or (needle in name_key(chunk.content) and not _rejected(chunk)))
+    )
     return rows_of(memory.store, islice(kept, selected.limit + 1))
+
+
+def _rejected(chunk: Chunk) -> bool:
+    """Whether a listed memory was archived in quarantine: its text is shown on its own page only."""
+    return chunk.metadata.trust == "quarantined"
 
 
 def rows_of(store: ChunkStore, chunks: Any) -> list[Row]:
@@ -250,7 +260,7 @@ def rows_of(store: ChunkStore, chunks: Any) -> list[Row]:
     return [
         Row(
             chunk.id,
-            teaser(chunk.content, _CONTENT),
+            _REJECTED if _rejected(chunk) else teaser(chunk.content, _CONTENT),
             chunk.type,
             chunk.tags,
             chunk.metadata.at,

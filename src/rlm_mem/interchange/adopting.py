@@ -7,16 +7,16 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from rlm_mem.chunk import ORDERED_LINK_TYPES, SUPERSEDES, Chunk, content_hash, format_time
+from rlm_mem.chunk import ORDERED_LINK_TYPES, SUPERSEDES, Chunk, check_content, content_hash, format_time
 from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id, references, rename_references
-from rlm_mem.interchange.report import ImportOptions, ImportReport
+from rlm_mem.interchange.report import BY_COMMAND, ImportOptions, ImportReport
 from rlm_mem.interchange.twins import Twin, Twins
-from rlm_mem.store.core.brain_files import is_mirror, mirror_id
+from rlm_mem.store.core.brain_files import mirror_id
 from rlm_mem.store.core.chunk_store import QUARANTINE, ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
-from rlm_mem.store.core.records import IMPORTED
+from rlm_mem.store.core.records import IMPORTED, is_mirror
 from rlm_mem.store.core.revising import copied, screened_chunk
 
 _ARCHIVED = 1
@@ -102,7 +102,7 @@ class Adopter:
         chunk, namespace, find = memory.chunk, self._namespace(memory), self._store.backend.find
         chunk.namespace, chunk.id = namespace, twin_id
         found = self._stored(chunk)
-        if found is None or found[1] or memory.archived:
+        if found is None or found[1] or memory.archived or self._is_above_limit(found[0]):
             return
         stored, _ = found
         for key, by_newer in _replacements(chunk):
@@ -200,11 +200,15 @@ class Adopter:
 
     def _adopt(self, memory: ImportedChunk, key: tuple[str, str]) -> str | None:
         chunk = memory.chunk
+        if is_mirror(chunk.id) and not self._options.takes_tiers(self._store):
+            return self._keep(memory, key, f"{chunk.id} shows a tiered memory; {BY_COMMAND}")
         chunk.namespace = self._namespace(memory)
         rename_references(chunk, self.renamed.get(key[0], {}))
         if memory.original_id is not None:
             self._report.renamed(memory.original_id, chunk.id)
         chunk = memory.chunk = self._screened(chunk)
+        content = check_content(chunk.content, max_bytes=self._store.config.store.max_content_bytes)
+        chunk.metadata.content_hash = content_hash(content)  # a source may claim that of a trusted text
         found = self._stored(chunk)
         if self._is_id_taken(memory, key[0], found):
             original, chunk.id = chunk.id, id_if_taken(chunk)
@@ -215,6 +219,7 @@ class Adopter:
                 found = self._stored(chunk)
             if found is not None and self._is_another_chunk(found[0], memory):
                 return self._keep(memory, key, f"{chunk.id} mirrors another tiered memory, and was kept so")
+        self._limit_replacements(memory)
         if found is None and not (memory.derived or self._options.duplicates):
             twin = self._twins.of(key, chunk)
             if twin is not None:
@@ -225,6 +230,24 @@ class Adopter:
             self._set_default_trust(chunk, None if found is None else found[0])
         self._limit_trust(chunk, None if found is None else found[0])
         return self._write(memory, new=True) if found is None else self._update(memory, key, *found)
+
+    def _is_above_limit(self, stored: Chunk) -> bool:
+        """Return whether a stored chunk is trusted more than the import, which then neither changes nor replaces it."""
+        most = self._options.trust
+        return most is not None and rank(stored.metadata.trust) > rank(most)
+
+    def _limit_replacements(self, memory: ImportedChunk) -> None:
+        """Take the replacements of stored chunks that are trusted more out of an imported chunk."""
+        chunk = memory.chunk
+        named = [] if self._options.trust is None else chunk.replaces
+        stored = self._store.backend.chunks(chunk.namespace, named) if named else {}
+        for one in filter(self._is_above_limit, stored.values()):
+            chunk.links = [
+                link for link in chunk.links if (link.type, link.target_id) != (SUPERSEDES, one.id)
+            ]
+            self._report.conflict(
+                memory.where, f"{one.id} is trusted more than {chunk.id}, and was not replaced by it"
+            )
 
     def _is_id_taken(self, memory: ImportedChunk, source: str, found: tuple[Chunk, bool] | None) -> bool:
         """Return whether another chunk has the id, or a memory would mirror another place than that of its file."""
@@ -250,6 +273,8 @@ class Adopter:
                 self.namespaces.add(chunk.namespace)
             if same:
                 return chunk.id
+        if self._is_above_limit(stored) and not (same and stored_archived == memory.archived):
+            return self._keep(memory, key, f"{chunk.id} is trusted more than this import, and was kept")
         if (same and stored_archived == memory.archived) or (
             memory.derived
             and stored.metadata.content_hash == chunk.metadata.content_hash
@@ -286,7 +311,9 @@ class Adopter:
         if content_hash(chunk.content) == twin.said:
             self._report.known += 1
             return stored.id
-        if self._options.replace or stored.metadata.content_hash == twin.said:
+        if not self._is_above_limit(stored) and (
+            self._options.replace or stored.metadata.content_hash == twin.said
+        ):
             made = copied(stored)
             made.content, made.tokens, made.type, made.tags = (
                 chunk.content, chunk.tokens, chunk.type, chunk.tags

@@ -19,7 +19,7 @@ from rlm_mem.chunk import check_namespace
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import Asset, ImportProblem, Record, rename_references
-from rlm_mem.interchange.report import ImportOptions, ImportReport
+from rlm_mem.interchange.report import BY_COMMAND, ImportOptions, ImportReport
 from rlm_mem.store.core.brain_files import (
     JOURNAL,
     OF_BRAIN,
@@ -179,10 +179,8 @@ class FileAdopter:
         if named is None or not folder_of(named[1]).portable:
             self._report.problem(asset.where, "not a valid name of a brain file")
             return
-        if self._store.confined:
-            # Clients of a server can access the chunks of one namespace only: a personality would apply to all of
-            # them, and a tiered memory would bypass the rules and the reviewer of its tier.
-            self._report.conflict(asset.where, "files that are not memories are imported by the command only")
+        if not self._options.takes_tiers(self._store):
+            self._report.conflict(asset.where, BY_COMMAND)
             return
         namespace, name = named
         if name == JOURNAL:

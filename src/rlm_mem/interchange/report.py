@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import check_chunk_id
-from rlm_mem.chunk.types import amount
+from rlm_mem.chunk.types import TRUST_LEVELS, amount
 from rlm_mem.config import SecretAction
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.folder_plan import FileChange
@@ -16,6 +16,9 @@ from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportNotice, ImportProblem
 from rlm_mem.store.core.brain_files import LEDGER, BrainFiles
 from rlm_mem.text.secrets import Screened, SecretsFound
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 _LISTED = 10_000
 
@@ -32,6 +35,17 @@ class ImportOptions:
     duplicates: bool = False
     secrets: SecretAction | None = None
     trust: str | None = None
+
+    def takes_tiers(self, store: ChunkStore) -> bool:
+        """Return whether tiered memories and personalities are imported, which can instruct an agent.
+
+        A client of a server can access the chunks of one namespace only, and a personality would apply to all of them.
+        Of a source that is not trusted, a tiered memory would bypass the rules and the reviewer of its tier.
+        """
+        return not store.confined and self.trust in (None, TRUST_LEVELS[-1])
+
+
+BY_COMMAND = "such files are imported by the command only, without --trust"
 
 
 class _Report:

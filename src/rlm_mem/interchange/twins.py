@@ -8,8 +8,8 @@ from typing import NamedTuple
 from rlm_mem.chunk import Chunk, content_hash, format_time
 from rlm_mem.chunk.types import expired
 from rlm_mem.interchange.report import Ledger
-from rlm_mem.store.core.brain_files import is_mirror
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.records import is_mirror
 
 
 class Twin(NamedTuple):

@@ -20,7 +20,7 @@ from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, p
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
 from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, about, matching
-from rlm_mem.store.core.brain_files import is_mirror
+from rlm_mem.store.core.records import is_mirror
 
 MAX_STEPS = 5_000
 MAX_BYTES = 32 * 1024 * 1024

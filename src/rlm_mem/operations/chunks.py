@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
@@ -76,6 +77,8 @@ _EARLIER = 3
 _METADATA_FIELDS = (
     "conversation_id", "source", "occurred_at", "valid_from", "valid_to", "extra", "origin", "trust", "expires_at",
 )  # fmt: skip
+_RESERVED = frozenset(("uses", "usage_count", "success_rate", "promoted_to", "reviewed_by", "quarantine"))
+"""Fields of ``metadata.extra`` that record uses, reviews and moves between tiers."""
 ReplacedIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=20)]
 Ids = Annotated[list[ChunkId], about("Ids of memories (chunk-…), at most 20.", min_length=1, max_length=20)]
 
@@ -374,12 +377,20 @@ def to_remember(context: Context, request: RememberRequest | RememberArguments) 
     given = structs.asdict(request)
     given.pop("earlier", None)
     extra, given["chunk_type"] = given.pop("extra", None), given.pop("type")
+    _check_extra(extra, {})
     if isinstance(request, RememberRequest):
         _check_expiry(context, request.expires, request.ttl)
     else:
         given["origin"] = request.origin or "agent"
     context.check_owned([request.replaces] if isinstance(request.replaces, str) else request.replaces or ())
     return {**given, "metadata": {"extra": extra} if extra else None}
+
+
+def _check_extra(given: Mapping[str, Any] | None, known: Mapping[str, Any]) -> None:
+    """Refuse fields that decide what is promoted, trusted or released, unless they are as stored."""
+    for name in sorted(_RESERVED & (given or {}).keys()):
+        if (given or {})[name] != known.get(name):
+            raise refused(409, f"extra.{name} is kept by the memory itself", hint="leave it out")
 
 
 def _check_period(valid_from: str | None, valid_to: str | None) -> None:
@@ -403,6 +414,7 @@ def create(context: Context, request: NewChunk) -> Reply[ChunkWritten]:
     found: list[Screened] = []
     given = structs.asdict(request)
     extra = given.pop("extra")
+    _check_extra(extra, {})
     chunk = context.memory.store.create_chunk(
         **given, metadata={"extra": extra} if extra else None, on_secret=found.append
     )
@@ -438,8 +450,9 @@ def change(context: Context, request: ChunkChange) -> Reply[ChunkWritten]:
     }
     found: list[Screened] = []
     with matched(context) as chunk_id:
-        if request.valid_from or request.valid_to:
+        if request.valid_from or request.valid_to or request.extra:
             present = _found(context.memory.store.get_chunk(chunk_id, track=False), chunk_id).metadata
+            _check_extra(request.extra, present.extra)
             _check_period(request.valid_from or present.valid_from, request.valid_to or present.valid_to)
         chunk = context.memory.update(
             chunk_id,

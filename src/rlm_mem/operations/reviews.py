@@ -25,6 +25,8 @@ _STATUSES: dict[Decision, Literal["approved", "deferred", "rejected"]] = {
 }  # fmt: skip
 #: Maximum number of cases that a tool lists.
 _MAX_LISTED = 50
+_BY_A_PERSON = "rlm-mem review, or the page Review of the dashboard"
+_WITHHELD = f"The text is in quarantine. A person can read it and decide: {_BY_A_PERSON}."
 
 
 class ReviewArguments(Bounded, kw_only=True):
@@ -203,10 +205,23 @@ def _decide_as(decision: Decision) -> Callable[[Context, DecideRequest], Decisio
 
 
 def _review(context: Context, request: ReviewArguments) -> CaseSummaries:
-    return fill(CaseSummaries, cases=_cases(context, request)[:_MAX_LISTED])
+    """Return the cases for an agent, which is shown no text of a memory in quarantine, rejected ones included."""
+    store = context.memory.store
+    hidden = {one.id for archived in (False, True) for one in store.quarantined(archived=archived)}
+    cases = _cases(context, request)[:_MAX_LISTED]
+    for case in cases:
+        if not hidden.isdisjoint(case.chunk_ids):
+            case.title, case.evidence = f"{case.entry}, in quarantine", [_WITHHELD]
+            case.counter_evidence = case.counter_evidence if case.kind == "quarantine" else []
+    return fill(CaseSummaries, cases=cases)
 
 
 def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
+    """Record what a person decided, but no release from quarantine, which text in quarantine may ask an agent for."""
+    if request.decision == "approve" and request.case_id.startswith("quarantine-"):
+        raise InputError(
+            "an agent cannot release a memory from quarantine", hint=f"a person does: {_BY_A_PERSON}"
+        )
     case, change = _record_decision(context, request.case_id, request.decision, request)
     return DecisionSummary(case.id, case.status, case.entry, change.tier_to, change.id)
 

@@ -17,7 +17,7 @@ from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.operation import Context
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
-from rlm_mem.store.core.brain_files import is_mirror
+from rlm_mem.store.core.records import is_mirror
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 

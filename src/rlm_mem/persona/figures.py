@@ -14,7 +14,7 @@ from rlm_mem.chunk.types import amount
 from rlm_mem.persona.boxes import fixed_width
 from rlm_mem.persona.session import Persona
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.records import COMPONENT, TIER_TAG, StoreStatus
+from rlm_mem.store.core.records import COMPONENT, TIER_TAG, StoreStatus, is_mirror
 from rlm_mem.text.tokens import count_tokens
 
 SCHEMA = "livehud/1"
@@ -319,8 +319,10 @@ def _tiers(store: ChunkStore) -> dict[str, int]:
     """Number of memories per tier, by tags of chunks; cards and superseded memories do not count."""
 
     def count(tier: str) -> int:
-        ids = store.list_chunks(tags=[TIER_TAG + tier])
-        return sum(1 for one in store.summaries(ids) if not one.superseded_by and COMPONENT not in one.tags)
+        ids = filter(is_mirror, store.list_chunks(tags=[TIER_TAG + tier]))
+        return sum(
+            1 for one in store.summaries(list(ids)) if not one.superseded_by and COMPONENT not in one.tags
+        )
 
     return {tier.replace("-", "_"): count(tier) for tier in ("high", "mid", "low", "ultra-low")}
 

@@ -6,12 +6,14 @@ They read the memory in order and return bounded plain data, within the program'
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain, filterfalse, islice
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -160,10 +162,12 @@ class Lines:
         Args:
             look_back: for the second and later parts of a text, read earlier parts to find the speaker.
         """
-        said = said_in(chunk.content)
-        if self.in_chat:
-            said = self._with_speakers(chunk, said, look_back)
+        said = self._said(chunk, look_back)
         return (Line(chunk, said, number) for number in range(len(said)))
+
+    def _said(self, chunk: Chunk, look_back: bool = True) -> list[Said]:
+        said = said_in(chunk.content)
+        return self._with_speakers(chunk, said, look_back) if self.in_chat else said
 
     def _with_speakers(self, chunk: Chunk, said: list[Said], look_back: bool) -> list[Said]:
         """Return the lines of a chat; a line without a label gets the last speaker before it."""
@@ -232,12 +236,19 @@ class Lines:
         end = None if chunk.metadata.superseded_by else self.store.ended_at(chunk.metadata.valid_to)
         return {} if end is None else {"ended_at": end}
 
-    def at(self, chunk: Chunk, position: int) -> Line | None:
-        """Return the line of a chunk that contains a position."""
-        for line in self.lines(chunk):
-            if line.turn.start <= position < line.turn.end:
-                return line
-        return next(self.lines(chunk), None)
+    def at(self, chunk: Chunk, position: int, known: dict[str, list[Said]]) -> Line | None:
+        """Return the line of a chunk that contains a position.
+
+        Args:
+            known: the lines of chunks that were read before, by their ids; extended.
+        """
+        said = known.get(chunk.id)
+        if said is None:  # a chunk may have megabytes, and many hits
+            said = known[chunk.id] = self._said(chunk)
+        number = bisect_right(said, position, key=attrgetter("start")) - 1
+        if number < 0 or position >= said[number].end:
+            number = 0
+        return Line(chunk, said, number) if said else None
 
     def reply(self, line: Line) -> str:
         """Return the next turn of another speaker in the conversation, with its label; empty if there is none."""
@@ -402,8 +413,9 @@ class LineFunctions(HostFunctions):
             for rank, chunk_id in enumerate(dict.fromkeys(ranked)):
                 order[chunk_id] += 1 / (_RANK_OFFSET + rank)
         found: dict[tuple[str, int], tuple[Line, int, Hit]] = {}
+        known: dict[str, list[Said]] = {}
         for hit in hits:
-            line = self._lines.at(read[hit.chunk_id], hit.start)
+            line = self._lines.at(read[hit.chunk_id], hit.start, known)
             if line is not None:
                 start, end = _span(line, hit)
                 # The score for the first text is kept, since scores for different texts cannot be compared.

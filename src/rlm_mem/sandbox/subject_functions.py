@@ -17,6 +17,7 @@ from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
+    from rlm_mem.text.blocks import Said
 
 _COMPARED_CHARS = 1_500
 """Maximum characters of each line that are compared."""
@@ -91,10 +92,11 @@ class SubjectFunctions(HostFunctions):
         found: dict[tuple[str, int], Line] = {}
         chats: dict[str | None, bool] = {None: False}
         assisted = bool(users_of(self._store))
+        known: dict[str, list[Said]] = {}
         passages = searching.passages(self._store, subject, limit=_STATEMENTS)
         for hit in passages.hits:
             chunk = passages.chunks[hit.chunk_id]
-            line = self._lines.at(chunk, hit.start)
+            line = self._lines.at(chunk, hit.start, known)
             if line is None or is_assistant(line.speaker):
                 continue
             if assisted and line.speaker is None:

@@ -61,15 +61,20 @@ _MANUAL = late(r"(?P<page>[^\s()]+\(\w+\))[ \t]{2,}\S.*[ \t](?P=page)\Z")
 """The first line of a manual page, with the page's name at both ends."""
 
 
-_KEPT_LENGTH = 8_000  # characters; with default settings every chunk is shorter
+_KEPT_LENGTH = 8_000  # characters; most chunks are shorter
+_LONGEST_KEPT = 8_000_000
 
 
 def blocks(text: str) -> Sequence[Block]:
     """Split `text` into blocks, in order.
 
-    The results of the last short texts are cached, since chunking, type detection and the index parse the same chunk.
+    The results of the last short texts and of the last long one are cached: chunking, type detection and the index
+    parse the same chunk, and each hit of a search in a long chunk needs its headings.
     """
-    return _parse_cached(text) if len(text) <= _KEPT_LENGTH else _parse(text)
+    parse = (
+        _parse_cached if len(text) <= _KEPT_LENGTH else _parse_last if len(text) <= _LONGEST_KEPT else _parse
+    )
+    return parse(text)
 
 
 def _parse(text: str) -> tuple[Block, ...]:
@@ -81,6 +86,7 @@ def _parse(text: str) -> tuple[Block, ...]:
 
 
 _parse_cached = lru_cache(maxsize=128)(_parse)
+_parse_last = lru_cache(maxsize=1)(_parse)
 
 
 class _Scanner:

@@ -23,6 +23,7 @@ from rlm_mem.errors import InputError, StorageError
 from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeNotes, ChangeRecord, Edit, WriteTransaction
 from rlm_mem.store.core.files import Signature
+from rlm_mem.store.core.records import MIRROR
 
 JOURNAL = "log/continuum.jsonl"
 """Every change of tiered memories; in a brain folder one file for all namespaces (see ``own_lines``)."""
@@ -36,8 +37,6 @@ _NAMED_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")
 """What may be the id of a chunk in a brain file or a line of the audit log, also after an escaped line break."""
 _MAX_ID = 126
 """Characters of the longest id of a chunk."""
-MIRROR = "chunk-memory-"
-"""Prefix of the ids of the chunks that mirror tiered memories."""
 
 
 class Folder(FrozenRecord, frozen=True):
@@ -302,11 +301,6 @@ def with_new_ids(data: bytes, names: Mapping[str, str]) -> bytes:
         return found[0] if one is None else names[one].encode() + found[0][len(one) :]
 
     return _NAMED_ID.sub(renamed, data) if names else data
-
-
-def is_mirror(chunk_id: object) -> bool:
-    """Return whether this is the id of a chunk that mirrors a tiered memory."""
-    return isinstance(chunk_id, str) and chunk_id.startswith(MIRROR)
 
 
 def mirror_id(namespace: str, file: str, block: str | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 from rlm_mem.arguments import check_flag, check_words
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InputError
-from rlm_mem.store.core.brain_files import is_mirror
+from rlm_mem.store.core.records import is_mirror
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore

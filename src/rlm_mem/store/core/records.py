@@ -442,6 +442,8 @@ def after(bounds: tuple[float, float]) -> float:
     return bounds[1] if bounds[1] > bounds[0] else bounds[1] + 1e-6
 
 
+#: Prefix of the ids of the chunks that mirror tiered memories. No import or request can give a chunk such an id.
+MIRROR = "chunk-memory-"
 #: Prefix of the tag that names the tier of a chunk that mirrors a tiered memory, such as ``tier:mid``.
 TIER_TAG = "tier:"
 #: Tag of chunks that are parts of another memory: found separately, but counted with it.
@@ -456,8 +458,14 @@ def reliability(confidence: float, success_rate: float | None, volatility: str |
     return round(confidence * success_factor * _VOLATILITY_FACTORS.get(volatility or "low", 1.0), 4)
 
 
-def tier_of(tags: Iterable[str]) -> str | None:
-    """Return the tier named by a chunk's tags; None for a chunk that mirrors no tiered memory."""
+def is_mirror(chunk_id: object) -> bool:
+    """Return whether this is the id of a chunk that mirrors a tiered memory."""
+    return isinstance(chunk_id, str) and chunk_id.startswith(MIRROR)
+
+
+def tier_of(chunk: Chunk | Summary) -> str | None:
+    """Return the tier of the memory that a chunk mirrors; None for any other chunk, which may have any tag."""
+    tags = chunk.tags if is_mirror(chunk.id) else ()
     return next((tag[len(TIER_TAG) :] for tag in tags if tag.startswith(TIER_TAG)), None)
 
 
@@ -469,7 +477,7 @@ def standing(chunk: Chunk) -> dict[str, Any]:
     rate = float(rate) if isinstance(rate, int | float) and not isinstance(rate, bool) else None
     volatility = extra.get("volatility")
     return {
-        "tier": tier_of(chunk.tags),
+        "tier": tier_of(chunk),
         "reliability": reliability(
             chunk.metadata.confidence, rate, volatility if isinstance(volatility, str) else None
         ),
