@@ -347,7 +347,7 @@ def test_a_session_that_is_opened_while_its_task_is_cancelled_is_closed(place: P
                 stop.wait(60)  # the task is cancelled now
                 return opened[0]
 
-            opening = asyncio.ensure_future(_opens_session(slow)(memory, "What is green?").__aenter__())  # type: ignore[call-arg,arg-type]
+            opening = asyncio.ensure_future(_opens_session(slow)(memory, "What is green?").__aenter__())  # type: ignore[operator]
             assert await asyncio.to_thread(entered.wait, 60)
             opening.cancel()
             with pytest.raises(asyncio.CancelledError):

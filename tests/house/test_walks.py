@@ -25,6 +25,7 @@ import pytest
 import rlm_mem
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
+from tests.typed import local
 
 ROOT = str(Path(rlm_mem.__file__).parent)
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
@@ -95,7 +96,7 @@ def warm_memory(folder: Path) -> Iterator[Memory]:
         memory.remember(
             "The dog sleeps on the stairs.", conversation_id="home"
         )  # writes the counted reads, too
-        memory.store.backend._connections._look_at = math.inf  # type: ignore[attr-defined]  # once a second
+        local(memory.store.backend)._connections._look_at = math.inf  # once a second
         yield memory
 
 
@@ -154,7 +155,7 @@ def test_remembering_a_sentence_takes_a_short_path(walk_in: Walk) -> None:
 def test_remembering_a_sentence_takes_few_statements(tmp_path: Path) -> None:
     told: list[str] = []
     with warm_memory(tmp_path) as memory:
-        connection = memory.store.backend.connection  # type: ignore[attr-defined]
+        connection = local(memory.store.backend).connection
         connection.set_trace_callback(told.append)
         memory.remember("Ben prefers trams to taxis.", conversation_id="trip")
         connection.set_trace_callback(None)

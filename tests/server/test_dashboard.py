@@ -18,6 +18,7 @@ from rlm_mem.dashboard.communities import partition
 from rlm_mem.dashboard.rendering import NAVIGATION
 from rlm_mem.memory import Memory
 from tests.server.site import HOME, OWN, Site, links_of, opened, tags_of, text_of
+from tests.typed import present
 from tests.waiting import until
 
 PAGES = (
@@ -413,7 +414,7 @@ def test_changes_are_listed_by_day_and_taken_back_by_a_button(site: Site, ids: l
     change = site.memory.recorded_changes(1)[0].id
     back = text_of(site.post("/changes/undo", change=change))
     assert "Undone." in back and "undid an earlier change" in back
-    assert "Ben drinks green tea" in site.memory.store.get_chunk(ids[1]).content  # type: ignore[union-attr]
+    assert "Ben drinks green tea" in present(site.memory.store.get_chunk(ids[1])).content
     assert f'value="{change}"' not in site.get("/changes")  # once is enough; the undo has a button instead
     site.post("/changes/undo", change=site.memory.recorded_changes(1)[0].id)
     assert "black tea" in text_of(site.get("/changes"))
