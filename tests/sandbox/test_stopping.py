@@ -203,6 +203,7 @@ def test_a_host_function_cannot_call_back_into_its_session(store: ChunkStore, en
 HOST = """
 import os, signal, socket, sys, tempfile
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where they run under nohup
 from rlm_mem.own_process import end_in_order
 from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.chunk_store import ChunkStore
