@@ -15,6 +15,7 @@ import pytest
 from rlm_mem import AsyncMemory, InputError, InvalidChunk, Memory, RecallSession, SessionBusy, StoreClosed
 from rlm_mem.aio import AsyncContinuum, AsyncRecallSession, _opens_session
 from rlm_mem.continuum.system import Continuum
+from rlm_mem.errors import SessionCancelled
 from rlm_mem.sandbox.engine import stop_of_context
 from tests.waiting import soon
 
@@ -289,7 +290,7 @@ def test_closing_ends_what_runs(tmp_path: Path) -> None:
         await soon(asked.is_set)
         async with asyncio.timeout(30):
             await memory.close()
-        with pytest.raises(Exception, match="cancelled"):
+        with pytest.raises(SessionCancelled, match="cancelled"):
             await run
 
     asyncio.run(use())
