@@ -119,7 +119,7 @@ def test_a_page_costs_what_it_shows(tmp_path: Path) -> None:
             lambda: store.conversations(limit=10),
             store.tag_counts,
         )
-        for size, former in ((400, 0), (4000, 400)):
+        for size, former in ((200, 0), (2000, 200)):
             grow(memory, former, size)
             costs.append([steps(store, action) for action in actions])
         store.rebuild_index()
