@@ -28,6 +28,7 @@ from support import Report, arguments, percentile
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.capture.sessions import event, written
+from tests.typed import present
 
 CORPUS = Path(__file__).parent / "corpora" / "coding_month.json"
 DAYS = 22
@@ -79,7 +80,7 @@ def month(half: dict[str, Any], seed: int, folder: Path) -> dict[str, Any]:
             hook("stop", number, project, transcript)
     kept = {
         project: [
-            memory.store.get_chunk(one, track=False).content.partition(": ")[2]  # type: ignore[union-attr]
+            present(memory.store.get_chunk(one, track=False)).content.partition(": ")[2]
             for one in memory.list_chunks()
         ]
         for project in PROJECTS

@@ -9,8 +9,8 @@ corrected after its first result, and the rules were mended on kinds that it had
 `diary_open.jsonl` and `diary_closed.jsonl` are halves of one corpus: changes of work, of private life and of
 software, and as many pairs that only look like one, in the wordings of public change logs, notices and diaries with
 other subjects. It was split by the SHA-256 of the earlier statement, in turns within each kind, before any rule was
-changed on it. The rules were mended on the open half; the closed half was asked once, after that, and its first
-result is in docs/benchmarks.md. It was opened then, and is no longer unseen.
+changed on it. The rules were mended on the open half; the closed half was asked once, after that. It was opened
+then, and is no longer unseen.
 
 `diary_third.jsonl` is the open half of a corpus whose author had not read the rules: notes of a household, a software
 team, a clinic, a school, a workshop and clubs, as many different people write them. It was split in the same way. Its

@@ -5,8 +5,8 @@ Lots of ten notes go to each of them in turn, the one that begins alternating. `
 medians of the ratios of the pairs. Other work on the machine changes that of processor time little; waiting for the
 disk, which looking adds nothing to, counts in the other one only.
 
-Notes "on many subjects" are those of `growing.py`, which share words but seldom a subject; notes "on changes" those of
-`paired.py`, each of which says itself that something has moved.
+Notes "on many subjects" are those of `growing.py`, which share words but seldom a subject; each note "on changes" says
+itself that something has moved.
 
     python benchmarks/finding.py            # 10,000 memories, 300 notes of each kind
 """
@@ -20,15 +20,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 import growing
-import paired
 from rlm_mem import Memory
 from rlm_mem.config import Config
 from support import Report, arguments, percentile
 
 _LOT = 10
+
+
+def change(number: int) -> str:
+    """A note that says that something has moved, unlike the others."""
+    return (
+        f"Note {number}: on day {number % 300} team {number % 7} moved service {number % 61} to PostgreSQL, because "
+        f"batch {number} of the harbour left the queue of runner {number % 50} full."
+    )
+
+
 _KINDS: tuple[tuple[str, Callable[[int], str]], ...] = (
     ("on many subjects", growing.note),
-    ("on changes", paired.note),
+    ("on changes", change),
 )
 
 

@@ -250,7 +250,7 @@ def counted(store: Any, questions: list[str]) -> list[int]:
         asked += 1
         return plain(cursor, *values, **options)
 
-    psycopg.Cursor.execute = counting  # type: ignore[method-assign]
+    psycopg.Cursor.execute = counting  # type: ignore[method-assign,assignment]
     try:
         for question in questions:
             asked = 0

@@ -274,7 +274,7 @@ class Server:
         import psycopg
 
         with psycopg.connect(self.dsn(database, SUPERUSER), autocommit=True) as connection:
-            cursor = connection.execute(statement, values or None)  # type: ignore[call-overload]
+            cursor = connection.execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []
 
     def pid(self) -> int:
@@ -349,7 +349,7 @@ class GivenServer:
 
         there = {**self._given, **node, **({"dbname": database} if database else {})}
         with psycopg.connect(**there, autocommit=True) as connection:  # type: ignore[arg-type]
-            cursor = connection.execute(statement, values or None)  # type: ignore[call-overload]
+            cursor = connection.execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []
 
     def create_database(self, name: str, options: str) -> None:

@@ -131,7 +131,7 @@ def test_a_memory_that_was_not_opened_says_how(tmp_path: Path) -> None:
     assert "Memory.open" in str(made.value.hint)
     opening = AsyncMemory.open(tmp_path / "brain")
     with pytest.raises(AttributeError, match="await"):
-        opening.remember("Ann lives in Oslo.")  # type: ignore[attr-defined]
+        opening.remember("Ann lives in Oslo.")
     opening.close()
 
 
@@ -195,7 +195,7 @@ def test_a_wrong_argument_of_a_session_or_a_class_is_an_error_of_the_tree(memory
         {"depth": None},
     ):
         with pytest.raises(RlmMemError):
-            REPLSession(memory.store, **wrong)  # type: ignore[arg-type]
+            REPLSession(memory.store, **wrong)
     with memory.recall_session("Where?") as session, pytest.raises(InputError, match="code must be text"):
         session.execute(5)  # type: ignore[arg-type]
     for owner in (Filters, Limits):
@@ -358,7 +358,7 @@ def test_nothing_reads_a_memory_that_was_closed(place: Path | str) -> None:
         memory.export_trajectories, lambda: memory.persona(keep=True).mode, lambda: memory.search("Oslo"),
     ):  # fmt: skip
         with pytest.raises(StoreClosed, match="was closed"):
-            list(read())  # type: ignore[call-overload, operator]
+            list(read())
 
 
 def test_the_settings_of_a_brain_may_begin_with_a_byte_order_mark_and_are_recognised(

@@ -15,6 +15,7 @@ import pytest
 from rlm_mem import AsyncMemory, InputError, InvalidChunk, Memory, RecallSession, SessionBusy, StoreClosed
 from rlm_mem.aio import AsyncContinuum, AsyncRecallSession, _opens_session
 from rlm_mem.continuum.system import Continuum
+from rlm_mem.errors import SessionCancelled
 from rlm_mem.sandbox.engine import stop_of_context
 from tests.waiting import soon
 
@@ -289,7 +290,7 @@ def test_closing_ends_what_runs(tmp_path: Path) -> None:
         await soon(asked.is_set)
         async with asyncio.timeout(30):
             await memory.close()
-        with pytest.raises(Exception, match="cancelled"):
+        with pytest.raises(SessionCancelled, match="cancelled"):
             await run
 
     asyncio.run(use())
@@ -347,7 +348,7 @@ def test_a_session_that_is_opened_while_its_task_is_cancelled_is_closed(place: P
                 stop.wait(60)  # the task is cancelled now
                 return opened[0]
 
-            opening = asyncio.ensure_future(_opens_session(slow)(memory, "What is green?").__aenter__())  # type: ignore[call-arg,arg-type]
+            opening = asyncio.ensure_future(_opens_session(slow)(memory, "What is green?").__aenter__())  # type: ignore[operator]
             assert await asyncio.to_thread(entered.wait, 60)
             opening.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -33,6 +33,7 @@ from rlm_mem.store.local.local_backend import LocalBackend
 from tests.conftest import Clock
 from tests.continuum.conftest import STEPS
 from tests.server.api import client_of
+from tests.typed import postgres, present
 
 NAME = "Zyxanna O'Brien-Ünal"
 SAYS = f"{NAME} told the committee that the lighthouse of Port Lowan needs a new lens before the winter."
@@ -369,7 +370,7 @@ def test_a_change_whose_line_in_the_log_was_erased_is_not_said_to_be_undone(plac
         assert memory.erase(person="Quillvane", dry_run=False).events
         with pytest.raises(ConflictError, match="changed since"):
             memory.undo()
-        assert memory.get(lamp).content == "The lamp is green."  # type: ignore[union-attr]
+        assert present(memory.get(lamp)).content == "The lamp is green."
 
 
 def test_lines_of_the_log_about_other_chunks_are_still_found_by_their_ids(place: Path | str) -> None:
@@ -517,7 +518,7 @@ def test_former_versions_that_cannot_be_read_are_searched_too(place: Path | str,
                 )
         else:
             damage = "UPDATE rlm_mem.versions SET body = replace(body, '\"content\"', 'content')"
-            memory.store.backend.change("tower", damage)  # type: ignore[attr-defined]
+            postgres(memory.store.backend).change("tower", damage)
         what = {"person": "Tessa"} if by == "person" else {"namespace": "tower"}
         planned, report = (memory.erase(**what, dry_run=dry) for dry in (True, False))
         assert (
@@ -536,7 +537,7 @@ def test_a_text_that_is_damaged_while_the_memory_is_open_is_erased_or_said_to_re
             path.write_text(path.read_text("utf-8").replace('"content"', "content"), encoding="utf-8")
         else:
             damage = "UPDATE rlm_mem.bodies SET body = replace(body, '\"content\"', 'content')"
-            memory.store.backend.change("default", damage)  # type: ignore[attr-defined]
+            postgres(memory.store.backend).change("default", damage)
         report = memory.erase(person="Tessa", dry_run=False)
         if isinstance(place, Path):
             assert report.unread == 1 and "1 chunk file that cannot be read" in report.remaining[0]

@@ -472,7 +472,7 @@ def test_imports_and_files_replace_nothing_by_themselves(memory: Memory) -> None
     old = memory.remember("We use Corvid for tickets.").chunk_ids[0]
     text = "We switched from Corvid to Tallyboard for tickets."
     for given in ({"source": "import"}, {"source": "transcript"}, {"provenance": {"path": "page.html"}}):
-        made = memory.remember(f"{text}\n\n({given})", **given)  # type: ignore[arg-type]
+        made = memory.remember(f"{text}\n\n({given})", **given)
         assert made.replaced == [] and len(made.proposed) == 1
     chunk = memory.get(old)
     assert chunk is not None and chunk.metadata.superseded_by is None

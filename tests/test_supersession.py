@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.store.core.integrity import check, repair
 from tests.conftest import Clock
 from tests.server.api import client_of
+from tests.typed import present
 
 JANUARY, MARCH, MAY = "2026-01-10", "2026-03-10", "2026-05-10"
 
@@ -287,7 +288,7 @@ def test_invalid_replacements_are_refused_and_change_nothing(memory: Memory) -> 
     memory.supersede(one, two)
     memory.supersede(two, three)
     before = [chunk.to_dict() for chunk in memory.store.iter_chunks()]
-    refused: list[tuple[type[RlmMemError], object]] = [
+    refused: list[tuple[type[RlmMemError], Callable[[], object]]] = [
         (ConflictError, lambda: memory.supersede(one, three)),
         (InvalidLink, lambda: memory.supersede(three, one)),
         (InvalidLink, lambda: memory.supersede(three, three)),
@@ -302,7 +303,7 @@ def test_invalid_replacements_are_refused_and_change_nothing(memory: Memory) -> 
     ]
     for kind, act in refused:
         with pytest.raises(kind):
-            act()  # type: ignore[operator]
+            act()
         assert [chunk.to_dict() for chunk in memory.store.iter_chunks()] == before
 
 
@@ -314,7 +315,7 @@ def test_a_refused_replacement_within_a_batch_that_goes_on_changes_nothing(place
             with pytest.raises(ConflictError, match="already replaced"):
                 memory.store.create_chunk("Instead of both.", links={"supersedes": [first, second]})
             memory.remember("Something else.")
-        assert [memory.get(one).metadata.superseded_by for one in (first, second)] == [None, by]  # type: ignore[union-attr]
+        assert [present(memory.get(one)).metadata.superseded_by for one in (first, second)] == [None, by]
         assert sound(memory)
 
 
@@ -578,7 +579,7 @@ def test_a_memory_whose_replacement_was_archived_or_has_expired_is_marked_everyw
             assert result.sources[0].superseded_by == new and f"out of date: {new} replaced it" in str(result)
 
             third = memory.remember(f"The {subject} deploys on Fridays.", replaces=old).chunk_ids[0]
-            about = memory.store.get_chunk(old, track=False).metadata  # type: ignore[union-attr]
+            about = present(memory.store.get_chunk(old, track=False)).metadata
             assert about.superseded_by == third and not check(memory.store)
             assert "Fridays" in str(memory.recall(f"When does the {subject} deploy?").content)
             if gone == "archived":

@@ -36,6 +36,7 @@ from rlm_mem.store.local.local_backend import LocalBackend
 from tests.conftest import Clock
 from tests.server.api import client_of
 from tests.server.site import opened, text_of
+from tests.typed import present
 
 WAYS = ("person", "agent", "tool", "import", "web")
 
@@ -187,7 +188,7 @@ def test_quarantine_hides_everywhere_and_release_and_undo_bring_back(place: Path
             memory.quarantine(bad)
         assert not memory.check()
         memory.undo()
-        assert all(everything_about(memory, bad)) and memory.get(old).metadata.superseded_by == bad  # type: ignore[union-attr]
+        assert all(everything_about(memory, bad)) and present(memory.get(old)).metadata.superseded_by == bad
         memory.quarantine(bad)
         assert memory.release(bad).metadata.trust == "untrusted"
         assert all(everything_about(memory, bad)) and not memory.store.quarantined()
@@ -268,7 +269,7 @@ def test_what_an_update_puts_in_quarantine_replaces_nothing(memory: Memory) -> N
     assert former is not None and former.metadata.superseded_by is None and former.metadata.valid_to is None
     assert memory.get(new) is None and not memory.check()
     memory.undo()
-    assert memory.get(new) is not None and memory.get(old).metadata.superseded_by == new  # type: ignore[union-attr]
+    assert memory.get(new) is not None and present(memory.get(old)).metadata.superseded_by == new
 
 
 def test_what_is_in_quarantine_replaces_nothing(memory: Memory, tmp_path: Path) -> None:

@@ -92,7 +92,6 @@ NO_BENCHMARKS = {
     "ranking_fit": "fits the weights of ranking",
     "diary_fit": "fits the weights of the order of later notes",
     "filling": "fills memories of two checkouts, of which the other one has to be named",
-    "paired": "compares two checkouts, of which the other one has to be named",
     "peer_worker": "is started by peers.py",
     "small_models": "asks models, which have to be named",
 }

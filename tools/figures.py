@@ -97,6 +97,9 @@ _KEYS = ("chunks", "store", "corpus")
 #: Results of which the page has only the last rows.
 _LAST_ROWS = {"host_trial": 10}
 
+#: Results with a line for each question: the rounds whose mean marks are shown for each kind of question.
+_BY_KIND = {"host_trial": (36, 37, 39)}
+
 #: Plots above the tables of a result, by the names of their files.
 PICTURES: dict[str, dict[str, str]] = {
     "growth": {"growth": "Latency as a memory grows"},
@@ -172,6 +175,9 @@ def rendered(result: Result) -> str:
     """One result as tables, its facts, and where it was measured."""
     result = {**result, "rows": result["rows"][-_LAST_ROWS.get(result["name"], 0) :]}
     blocks = [_table(rows, columns, title) for title, columns, rows in tables(result)]
+    if rounds := _BY_KIND.get(result["name"], ()):
+        marks = _marks_by_kind(result["questions"], rounds)
+        blocks.append(_table(marks, list(marks[0]), "Mean marks by kind of question"))
     machine = result["machine"]
     place = f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}"
     load = machine.get("load_1min")
@@ -192,6 +198,21 @@ def rendered(result: Result) -> str:
         elif not isinstance(value, dict | list):
             closing.append(f"{_sentence(name)}: {shown(value)}.")
     return "\n" + "\n".join(blocks) + "\n" + "\n".join(closing) + "\n\n"
+
+
+def _marks_by_kind(questions: Rows, rounds: Sequence[int]) -> Rows:
+    """The mean mark of each kind of question (the third part of an id of four) in each of these rounds."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for one in questions:
+        parts = one["id"].split("/")
+        if one["round"] in rounds and len(parts) == 4:
+            kind = parts[2].replace("_", " ")
+            found.setdefault(kind, {}).setdefault(one["round"], []).append(one["mark"])
+    return [
+        {"kind of question": kind}
+        | {f"round {number}": sum(marks[number]) / len(marks[number]) for number in rounds if number in marks}
+        for kind, marks in sorted(found.items())
+    ]
 
 
 def _columns(rows: Rows) -> list[str]:

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 GARBAGE_THRESHOLD = 200_000
 """Garbage collection threshold while modules load or many texts are stored. With Python's default of 700, loading the
-modules of a first search starts fifty collections, which take a tenth of its time, and bulk storage starts one for
-every ten texts. They free nothing, and the larger ones traverse all objects of the program. The package's own
-processes use this threshold all the time."""
+modules of a first search starts many collections, and bulk storage starts one for every few texts. They free nothing,
+and the larger ones traverse all objects of the program. The package's own processes use this threshold all the time."""
 
 
 class _RareCollections:

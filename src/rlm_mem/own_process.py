@@ -81,7 +81,7 @@ def until_stopped() -> Iterator[None]:
 
 
 def leave(code: int, *, wait: bool = True) -> NoReturn:
-    """Exit the process with a code without freeing memory, which takes 10 ms for numpy.
+    """Exit the process with a code without freeing memory, which takes long for numpy.
 
     Functions registered with `atexit` are called and output is flushed. If numpy is not loaded, another thread runs or
     the output cannot be written, the interpreter exits normally.

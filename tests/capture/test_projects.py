@@ -19,6 +19,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from tests import killed
 from tests.cli.conftest import Run
+from tests.typed import present
 
 
 def repository(root: Path, url: str | None) -> Path:
@@ -67,7 +68,7 @@ def test_different_repositories_are_separate_and_work_trees_share_a_namespace(tm
     (one / ".git" / "worktrees" / "tree" / "commondir").write_text("../..\n")
     tree.mkdir()
     (tree / ".git").write_text(f"gitdir: {one}/.git/worktrees/tree\n")
-    names = [project_of(folder).namespace for folder in (one, two, tree)]  # type: ignore[union-attr]
+    names = [present(project_of(folder)).namespace for folder in (one, two, tree)]
     assert names[0] == names[2] != names[1]
     similar = [
         project_of(repository(tmp_path / name, f"https://e.org/a/b{name}c")) for name in ("-", "+", " ")
@@ -81,7 +82,7 @@ def test_the_home_folder_is_no_project(tmp_path: Path) -> None:
     assert project_of(tmp_path / "with\0nul") is None
     plain = tmp_path / "notes"
     plain.mkdir()
-    assert project_of(plain, home=tmp_path).namespace.startswith("project/local/notes-")  # type: ignore[union-attr]
+    assert present(project_of(plain, home=tmp_path)).namespace.startswith("project/local/notes-")
 
 
 @pytest.mark.local_only("name a folder without a memory")

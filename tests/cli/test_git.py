@@ -11,6 +11,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.errors import ConflictError
+from tests.typed import present
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="asks git"),
@@ -115,7 +116,7 @@ def test_a_chunk_that_both_changed_is_a_conflict_that_hides_nothing_else(git: Gi
         git("checkout", "-q", "--theirs", "brain/memory/chunks")
         commit(git, "merged")
         memory.sync()
-        assert memory.store.get_chunk(shared).content == "The keel is of ash."  # type: ignore[union-attr]
+        assert present(memory.store.get_chunk(shared)).content == "The keel is of ash."
         assert memory.check() == []
 
 

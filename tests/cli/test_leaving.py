@@ -80,7 +80,9 @@ def test_a_signal_ends_a_command_in_order(brain: Path, tmp_path: Path, how: str)
         "backup.packing = wait"
     )
     words = ["store", "backup", str(tmp_path / "backup.tar.gz"), "--brain", str(brain)]
-    code = f"import sys\n{slow}\nsys.argv[1:] = {words!r}\nfrom rlm_mem.cli import command\ncommand()"
+    # A run under nohup ignores SIGHUP, and hands that on.
+    heard = f"import signal, sys\nsignal.signal(signal.{how}, signal.SIG_DFL)"
+    code = f"{heard}\n{slow}\nsys.argv[1:] = {words!r}\nfrom rlm_mem.cli import command\ncommand()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as ran:

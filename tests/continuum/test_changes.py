@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -36,10 +37,10 @@ def test_undoing_every_transition_backwards_restores_every_file_byte_for_byte(
 ) -> None:
     snapshots: list[dict[str, bytes]] = []
 
-    def noted(work: object) -> None:
+    def noted(work: Callable[[], object]) -> None:
         known = len(continuum.changes.transitions())
         before = tree(continuum)
-        work()  # type: ignore[operator]
+        work()
         assert len(continuum.changes.transitions()) == known + 1
         snapshots.append(before)
 

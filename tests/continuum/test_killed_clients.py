@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -54,11 +55,11 @@ def statements(reached: Callable[[int], None]) -> None:
     count = 0
     original = psycopg.Cursor.execute
 
-    def execute(self: object, *args: object, **more: object) -> object:
+    def execute(self: psycopg.Cursor, *args: Any, **more: Any) -> object:
         nonlocal count
         count += 1
         reached(count)
-        return original(self, *args, **more)  # type: ignore[arg-type]
+        return original(self, *args, **more)
 
     psycopg.Cursor.execute = execute  # type: ignore[method-assign,assignment]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import permutations
 from re import (
-    _constants as op,  # type: ignore[attr-defined]
-    _parser as parser,  # type: ignore[attr-defined]
+    _constants as op,
+    _parser as parser,
 )
 from typing import Any
 

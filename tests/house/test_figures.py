@@ -1,4 +1,4 @@
-"""The benchmarks page matches the recorded results, and its plots are legible in light and dark themes."""
+"""Figures of the documentation match the recorded results, and plots are legible in light and dark themes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,9 @@ from tests.house.sources import ROOT, listed, named, text
 
 RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
 PLOTS = sorted((ROOT / "docs" / "plots").glob("*.svg"))
+Results = dict[str, dict[str, Any]]
+"""The recorded results, by name."""
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -70,6 +74,19 @@ def test_no_column_of_a_result_is_left_out(figures: ModuleType) -> None:
     assert "Goal: held." in page
     assert "By size: 10 1.25." in page
     assert "| a\\|b | 2/2 |" in page
+
+
+def test_marks_are_shown_by_kind_of_question(figures: ModuleType) -> None:
+    marks = [
+        (1, "beam/a/event_ordering/1", 1),
+        (1, "beam/b/event_ordering/1", 0.5),
+        (2, "beam/a/event_ordering/1", 0.25),
+    ]
+    questions = [{"round": number, "id": name, "mark": mark} for number, name, mark in marks]
+    questions.append({"round": 1, "id": "locomo/other", "mark": 0})
+    assert figures._marks_by_kind(questions, (1, 2)) == [
+        {"kind of question": "event ordering", "round 1": 0.75, "round 2": 0.25}
+    ]
 
 
 def test_missing_figures_are_marked(figures: ModuleType) -> None:
@@ -129,6 +146,106 @@ def test_one_command_runs_every_benchmark(monkeypatch: pytest.MonkeyPatch) -> No
         path.stem for path in (ROOT / "benchmarks").glob("*.py") if '__name__ == "__main__"' in text(path)
     }
     assert sorted([*(one.name for one in bench.ALL), *bench.NO_BENCHMARKS]) == sorted(started)
+
+
+#: Rounded figures of other pages: the page, the words around them, and what the results have.
+ROUNDED: tuple[tuple[str, str, Callable[[Results], Sequence[float]]], ...] = (
+    ("operations.md", r"\| 1,000 \| (\d+) MB \| (\d+) MB \|", lambda results: sizes(results, 1_000)),
+    ("operations.md", r"\| 10,000 \| (\d+) MB \| (\d+) MB \|", lambda results: sizes(results, 10_000)),
+    ("operations.md", r"\| 100,000 \| (\d+) MB \| (\d+) MB \|", lambda results: sizes(results, 100_000)),
+    ("operations.md", r"search takes about (\d+) ms", lambda results: searches(results)),
+    ("operations.md", r"wait at most ([\d.]+) s", lambda results: waits(results)),
+    ("guides/documents.md", r"takes about (\d+) ms", lambda results: searches(results)),
+    (
+        "explanation/when-not-to-use.md",
+        r"about (\d+) MB per thousand",
+        lambda results: sizes(results, 1_000)[:1],
+    ),
+    ("many-machines.md", r"about (\d) to (\d) times as long", lambda results: slowdown(results)),
+)
+TOLERANCE = 0.3
+"""How far a rounded figure may be from its result, as a share of it."""
+
+
+def sizes(results: Results, chunks: int) -> tuple[float, float]:
+    """MB on disk and in memory for short notes."""
+    row = next(row for row in results["sizing"]["rows"] if row["chunks"] == chunks and "notes" in row["kind"])
+    return row["KB per chunk"] * chunks / 1e3, row["memory_after_searches_mb"]
+
+
+def searches(results: Results) -> Sequence[float]:
+    """Milliseconds of a search in the largest store."""
+    return [max(results["search_scale"]["rows"], key=lambda row: row["chunks"])["RLM-MEM p50"]]
+
+
+def waits(results: Results) -> Sequence[float]:
+    """The longest seconds of a write during a backup."""
+    return [max(row["during the backup, max ms"] for row in results["backup"]["rows"]) / 1e3]
+
+
+def slowdown(results: Results) -> Sequence[float]:
+    times = results["cluster"]["facts"]["Time relative to one PostgreSQL server"].values()
+    return min(times), max(times)
+
+
+@pytest.mark.parametrize(("page", "words", "measured"), ROUNDED, ids=[one[1] for one in ROUNDED])
+def test_rounded_figures_of_other_pages_are_near_the_results(
+    figures: ModuleType, page: str, words: str, measured: Callable[[Results], Sequence[float]]
+) -> None:
+    found = re.search(words, re.sub(r"\s+", " ", text(ROOT / "docs" / page)))
+    assert found, f"docs/{page} does not say this any more: remove it here, too"
+    for told, real in zip(found.groups(), measured(figures.read_results(figures.RESULTS)), strict=True):
+        assert abs(float(told) - real) <= TOLERANCE * real, (
+            f"docs/{page} says {found[0]!r}, measured is {real:.3g}"
+        )
+
+
+_NUMBER = r"(?:[\d.,]+|two|three|four|five|six|seven|eight|nine|ten)(?: (?:to|in|of) \w+)?"
+_MEASURED = re.compile(
+    rf"\b(?:about|some|nearly|roughly) {_NUMBER} (?:ms|s|seconds?|milliseconds?|µs|[KMG]B|times)\b"
+    rf"|\b{_NUMBER} times as (?:fast|slow)|\btimes (?:faster|slower)\b|\b\d+ of \d+\b"
+)
+"""What only a measurement can tell. Limits, defaults and waiting times are worded otherwise."""
+
+_NOT_PROSE = re.compile(r"<!-- figures.*?end of figures -->|^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+
+
+def unbacked(page: str) -> Iterator[str]:
+    """What a page says as measured in a paragraph or row without a link to where it comes from."""
+    for part in re.split(r"\n\s*\n|\n(?=\s*[*|])", _NOT_PROSE.sub("", page)):
+        said = re.sub(r"\s+", " ", part)
+        if "benchmarks" not in said and "#sizing" not in said:
+            yield from (found[0] for found in _MEASURED.finditer(said))
+
+
+def test_what_pages_say_as_measured_names_its_benchmark() -> None:
+    pages = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    wrong = [
+        f"{named(path)}: {said!r} needs a link to its benchmark, and a line in ROUNDED; or say it without a figure"
+        for path in pages
+        if path.name != "benchmarks.md"
+        for said in unbacked(text(path))
+    ]
+    assert not wrong, listed(wrong)
+
+
+def test_the_benchmarks_page_has_no_table_of_figures_beside_the_filled_ones() -> None:
+    outside = _NOT_PROSE.sub("", text(ROOT / "docs" / "benchmarks.md"))
+    assert not re.findall(r"^\|.*\|\s*[\d.,]+\s*\|.*$", outside, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("A search takes about 10 ms.", ["about 10 ms"]),
+        ("It is five times as fast.", ["five times as fast"]),
+        ("It is right in 54 of 84 questions.", ["54 of 84"]),
+        ("A search takes about 10 ms ([figures](benchmarks.md#growth)).", []),
+        ("A hook ends within 4 seconds, a request within 30 seconds; `about 10 ms`.", []),
+    ],
+)
+def test_a_figure_without_its_benchmark_is_found(said: str, found: list[str]) -> None:
+    assert list(unbacked(said)) == found
 
 
 def test_there_are_results_and_plots() -> None:

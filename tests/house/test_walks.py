@@ -1,7 +1,9 @@
 """How much of the package one call passes through: files and functions, counted by the interpreter's own profiler.
 
-The limits go down when a path becomes shorter. A change that needs more has to say why here. They are those of the
-first walk in a process: later ones find some words and patterns in caches.
+The paths of one memory in and of one question out are recorded in docs/architecture.md, file by file. A path may
+differ a little from its record (``SLACK``), so a change of a function or two needs no edit; one that makes it longer or
+shorter than that writes the numbers again (``python -m tests.house.test_walks``), and its diff shows by how much. All
+are those of the first walk in a process: later ones find some words and patterns in caches.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import pytest
 import rlm_mem
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
+from tests.typed import local
 
 ROOT = str(Path(rlm_mem.__file__).parent)
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
@@ -30,27 +33,18 @@ _IN, _OUT = "### The path of one memory in\n", "### The path of one question out
 _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and(\s)(\d+) functions")
 
-REMEMBER_FILES = 26
-REMEMBER_FUNCTIONS = 139
-"""One sentence remembered in an open memory without earlier memories that share its words: validation, secret scan,
-the look-up of memories that it may replace, linking, writing and indexing.
+SLACK = 0.04
+"""The share by which a path may be longer than its record, in files (at least one) and in functions."""
 
-The line of the log has a digest of the chunk, by which an edit by hand is noticed, and the clone of the brain.
-"""
+SHORTER = 0.1
+"""The share by which it may be shorter: what earlier tests of the process put into caches is not passed again."""
 
 REMEMBER_STATEMENTS = 27
-"""SQLite statements on this path, without those of triggers."""
+"""SQLite statements while one sentence is remembered, without those of triggers. Each costs every write: no slack."""
 
-FIND_FILES, FIND_FUNCTIONS = 37, 254
-"""The same where an earlier memory shares a word with it: it is looked up, and the statements of both are compared."""
-
-RECALL_FILES = 64
-RECALL_FUNCTIONS = 656
-"""One question, answered by the built-in offline model in its first program.
-
-Each hit is asked whether it is out of date. The instructions, the opening and the messages of a run have a module each.
-Brain files ask whether their file system ignores case.
-"""
+FIND_FILES, FIND_FUNCTIONS = 36, 252
+"""The record of one sentence remembered where an earlier memory shares a word with it: it is looked up, and the
+statements of both are compared. The architecture describes the path without it."""
 
 _ONCE = frozenset(("/text/patterns.py",))
 """Called at the first use of a pattern, which may fall into any of the walks."""
@@ -105,7 +99,7 @@ def warm_memory(folder: Path) -> Iterator[Memory]:
         memory.remember(
             "The dog sleeps on the stairs.", conversation_id="home"
         )  # writes the counted reads, too
-        memory.store.backend._connections._look_at = math.inf  # type: ignore[attr-defined]  # once a second
+        local(memory.store.backend)._connections._look_at = math.inf  # once a second
         yield memory
 
 
@@ -137,20 +131,34 @@ def walk_out(memory: Memory) -> Walk:
     return asking(memory)
 
 
-def too_long(walk: Walk) -> str:
-    size = f"{len(walk.files)} files, {len(walk.functions)} functions"
-    return f"{size}: shorten the path, or raise its limit here and say why\n{walk}"
+def off(walk: Walk, files: int, functions: int) -> str:
+    """How a path differs from its record by more than the slack; empty where it does not."""
+    counts = ((len(walk.files), files), (len(walk.functions), functions))
+    if all(-slack(recorded, SHORTER) <= now - recorded <= slack(recorded) for now, recorded in counts):
+        return ""
+    size = f"{len(walk.files)} files, {len(walk.functions)} functions, recorded are {files} and {functions}"
+    return f"{size}: shorten the path, or record it by `python -m tests.house.test_walks` and say why it is longer"
+
+
+def slack(recorded: int, share: float = SLACK) -> int:
+    return max(1, math.ceil(recorded * share))
+
+
+def recorded_path(heading: str) -> tuple[int, int]:
+    """The files and functions of a path that the architecture states."""
+    found = _SUM.search(section(PAGE.read_text(encoding="utf-8"), heading))
+    assert found is not None, f"{PAGE.name} does not say how long the path of {heading!r} is"
+    return int(found[1]), int(found[3])
 
 
 def test_remembering_a_sentence_takes_a_short_path(walk_in: Walk) -> None:
-    assert len(walk_in.files) <= REMEMBER_FILES, too_long(walk_in)
-    assert len(walk_in.functions) <= REMEMBER_FUNCTIONS, too_long(walk_in)
+    assert not (problem := off(walk_in, *recorded_path(_IN))), f"{problem}\n{walk_in}"
 
 
 def test_remembering_a_sentence_takes_few_statements(tmp_path: Path) -> None:
     told: list[str] = []
     with warm_memory(tmp_path) as memory:
-        connection = memory.store.backend.connection  # type: ignore[attr-defined]
+        connection = local(memory.store.backend).connection
         connection.set_trace_callback(told.append)
         memory.remember("Ben prefers trams to taxis.", conversation_id="trip")
         connection.set_trace_callback(None)
@@ -167,8 +175,7 @@ def test_finding_what_a_sentence_replaces_takes_a_short_path(tmp_path: Path, wal
         for text in ("Dana lives in Berlin.", "Ben lives in Rome."):
             memory.remember(text, conversation_id="trip")
         walk = remembering(memory)
-    assert len(walk.files) <= FIND_FILES, too_long(walk)
-    assert len(walk.functions) <= FIND_FUNCTIONS, too_long(walk)
+    assert not (problem := off(walk, FIND_FILES, FIND_FUNCTIONS)), f"{problem}\n{walk}"
 
 
 def test_a_note_is_parsed_into_blocks_once(memory: Memory, walk_in: Walk) -> None:
@@ -179,19 +186,29 @@ def test_a_note_is_parsed_into_blocks_once(memory: Memory, walk_in: Walk) -> Non
 
 
 def test_a_question_takes_a_short_path(walk_out: Walk) -> None:
-    assert len(walk_out.files) <= RECALL_FILES, too_long(walk_out)
-    assert len(walk_out.functions) <= RECALL_FUNCTIONS, too_long(walk_out)
+    assert not (problem := off(walk_out, *recorded_path(_OUT))), f"{problem}\n{walk_out}"
 
 
 def test_the_paths_of_the_architecture_are_those_that_are_taken(walk_in: Walk, walk_out: Walk) -> None:
-    """File by file; the numbers may lag a little behind (``python -m tests.house.test_walks`` writes them)."""
+    """File by file: a few may be missing or too many, and the numbers may lag a little behind."""
     for heading, walk in ((_IN, walk_in), (_OUT, walk_out)):
-        told = {f"/{file}": int(number) for file, number in _FILE.findall(section(PAGE.read_text(), heading))}
+        page = PAGE.read_text(encoding="utf-8")
+        told = {f"/{file}": int(number) for file, number in _FILE.findall(section(page, heading))}
         lacking, passed_by = walk.files - set(told), set(told) - walk.files
-        assert not lacking | passed_by, f"{heading}: {PAGE.name} lacks {lacking}, and names {passed_by}"
+        both = f"{heading}: {PAGE.name} lacks {lacking}, and names {passed_by}"
+        assert max(len(lacking), len(passed_by)) <= slack(len(told)), both
         passed = Counter(file for file, _ in walk.functions)
-        wrong = {file: n for file, n in passed.items() if abs(n - told[file]) > 4 + n // 4}
+        wrong = {file: n for file, n in passed.items() if file in told and abs(n - told[file]) > 4 + n // 4}
         assert wrong == {}, f"{heading}: python -m tests.house.test_walks writes the numbers into {PAGE.name}"
+
+
+def test_a_path_may_differ_by_a_few_functions_but_not_by_more(walk_out: Walk) -> None:
+    files, functions = len(walk_out.files), len(walk_out.functions)
+    few = slack(functions)
+    assert not off(walk_out, files + 1, functions - few // 2)
+    assert off(walk_out, files, functions - 2 * few)  # longer
+    assert off(walk_out, files, functions + 4 * few)  # shorter, so that the record follows
+    assert off(walk_out, files - 2 * slack(files), functions)
 
 
 def section(page: str, heading: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -362,9 +363,9 @@ def test_five_megabytes_take_seconds() -> None:
     ],
     ids=repr,
 )
-def test_sizes_that_make_no_sense_are_refused_with_one_sentence(sizes: dict[str, object]) -> None:
+def test_sizes_that_make_no_sense_are_refused_with_one_sentence(sizes: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
-        ChunkingEngine(**sizes)  # type: ignore[arg-type]
+        ChunkingEngine(**sizes)
     assert "_tokens" in caught.value.message
     assert "\n" not in caught.value.message
 

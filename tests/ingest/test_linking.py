@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,7 +180,9 @@ def test_existing_links_are_kept_and_linking_twice_adds_nothing(store: ChunkStor
     assert store.get_chunk(two.id).revision == 2
 
 
-def test_archived_chunks_and_other_namespaces_are_never_linked(store: ChunkStore, base, clock: Clock) -> None:  # type: ignore[no-untyped-def]
+def test_archived_chunks_and_other_namespaces_are_never_linked(
+    store: ChunkStore, base: Path | str, clock: Clock
+) -> None:
     gone = store.create_chunk("gone", conversation_id="c1", tags=["a"])
     store.delete_chunk(gone.id)
     with ChunkStore(base, namespace="other", clock=clock) as other:
@@ -198,7 +201,7 @@ def test_the_number_of_questions_asked_does_not_grow_with_the_store(
     for method in ("list_between", "latest", "summaries", "find_normalised"):
         original = getattr(ChunkStore, method)
 
-        def counted(self, *args, _original=original, **named):  # type: ignore[no-untyped-def]
+        def counted(self: ChunkStore, *args: Any, _original: Any = original, **named: Any) -> Any:
             found = _original(self, *args, **named)
             looked_at.append(len(found))
             return found
@@ -281,19 +284,19 @@ def test_a_registered_link_type_is_accepted_and_an_unknown_one_is_not(store: Chu
     ids=repr,
 )
 def test_a_malformed_link_is_one_clear_error_and_changes_nothing(
-    store: ChunkStore, change: dict[str, object]
+    store: ChunkStore, change: dict[str, Any]
 ) -> None:
     one, two = store.create_chunk("one"), store.create_chunk("two")
-    given: dict[str, object] = {"source": one.id, "target": two.id, "link_type": "supports", **change}
+    given: dict[str, Any] = {"source": one.id, "target": two.id, "link_type": "supports", **change}
     if given["target"] == "self":
         given["target"] = one.id
     with pytest.raises((InvalidLink, InvalidChunkId)) as caught:
         AutoLinker(store).add_manual_link(
-            given["source"],  # type: ignore[arg-type]
-            given["target"],  # type: ignore[arg-type]
-            given["link_type"],  # type: ignore[arg-type]
-            given.get("strength", 0.5),  # type: ignore[arg-type]
-            given.get("reasoning"),  # type: ignore[arg-type]
+            given["source"],
+            given["target"],
+            given["link_type"],
+            given.get("strength", 0.5),
+            given.get("reasoning"),
         )
     assert caught.value.message
     assert "\n" not in caught.value.message

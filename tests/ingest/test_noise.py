@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.conftest import Clock
+from tests.typed import present
 
 from rlm_mem.chunk import Chunk, ChunkLinks
 from rlm_mem.ingest.noise import noisy_links, prune_links
@@ -78,6 +79,6 @@ def test_links_that_a_person_may_have_made_stay(store: ChunkStore) -> None:
     reason = [ChunkLinks(target, "follows", 0.405, reasoning="said after it") for target in ids]
     reasoned = store.create_chunk("reasoned", source="import", links=reason)
     prune_links(store, dry_run=False)
-    assert len(store.get_chunk(by_hand).links) == 16  # type: ignore[union-attr]
+    assert len(present(store.get_chunk(by_hand)).links) == 16
     assert kinds(store.get_chunk(beside.id)) == [(ids[3], "follows"), (ids[4], "supports")]  # type: ignore[arg-type]
-    assert len(store.get_chunk(reasoned.id).links) == 8  # type: ignore[union-attr]
+    assert len(present(store.get_chunk(reasoned.id)).links) == 8

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Clock
 from tests.stored import stored
+from tests.typed import present
 
 from rlm_mem import Memory
 from rlm_mem.config import Config
@@ -138,7 +139,7 @@ def test_repeated_text_is_stored_once(store: ChunkStore) -> None:
 def test_without_a_conversation_there_is_none(store: ChunkStore) -> None:
     operation = RememberOperation(store)
     (chunk_id,) = operation.remember("A stray thought.")["chunk_ids"]
-    assert store.get_chunk(chunk_id).metadata.conversation_id is None  # type: ignore[union-attr]
+    assert present(store.get_chunk(chunk_id)).metadata.conversation_id is None
     assert operation.remember("A stray thought.")["duplicates"] == [chunk_id]
 
 
@@ -146,7 +147,7 @@ def test_type_tags_source_and_metadata_are_those_given(store: ChunkStore) -> Non
     result = RememberOperation(store).remember(
         "Every time we deploy, it rains.",
         "conv-1",
-        ("b", "a", "b"),  # type: ignore[arg-type]
+        ("b", "a", "b"),
         0.25,
         "fact",
         source="import",
@@ -184,7 +185,7 @@ def test_a_registered_type_is_accepted_with_its_fields(store: ChunkStore) -> Non
     result = operation.remember(
         "GET /users lists users", chunk_type="api_endpoint", metadata={"method": "GET", "path": "/users"}
     )
-    assert store.get_chunk(result["chunk_ids"][0]).type == "api_endpoint"  # type: ignore[union-attr]
+    assert present(store.get_chunk(result["chunk_ids"][0])).type == "api_endpoint"
 
 
 def test_progress_is_reported_after_each_chunk(store: ChunkStore) -> None:

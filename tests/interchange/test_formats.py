@@ -14,6 +14,7 @@ from rlm_mem.interchange.detection import Detector
 from rlm_mem.interchange.format import FileHead
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.store.core.chunk_store import ChunkStore
+from tests.typed import present
 
 from .conftest import Open
 
@@ -234,7 +235,7 @@ def test_meridian_memories_and_what_supersedes_them(store: ChunkStore, tmp_path:
     assert old.metadata.superseded_by == new.id
     write(root / "boat_key.md", meridian("Boat key", "The key hangs behind the new clock."))
     assert import_source(store, tmp_path / "brain").updated == 1
-    assert store.get_chunk(new.id).content == "The key hangs behind the new clock."  # type: ignore[union-attr]
+    assert present(store.get_chunk(new.id)).content == "The key hangs behind the new clock."
 
 
 def test_a_long_meridian_memory_becomes_linked_chunks(store: ChunkStore, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from rlm_mem.chunk import Chunk
 from rlm_mem.interchange import ImportReport, import_source, sync_folder
 from rlm_mem.store.core.chunk_store import ChunkStore
+from tests.typed import present
 
 from .conftest import Open
 from .test_formats import lines, reasons, write
@@ -133,7 +134,7 @@ def test_imported_memories_are_trusted_as_the_settings_say_and_stay_in_quarantin
     file = write(tmp_path / "mem0.json", [mem0()])
     import_source(store, file)
     (chunk_id,) = store.list_chunks()
-    assert store.get_chunk(chunk_id).metadata.trust == "ordinary"  # type: ignore[union-attr]
+    assert present(store.get_chunk(chunk_id)).metadata.trust == "ordinary"
     store.quarantine(chunk_id, "doubtful")
     write(file, [mem0(memory="Prefers no meetings.")])
     import_source(store, file)

@@ -24,6 +24,7 @@ from rlm_mem.interchange.markdown import chunk_from_markdown, chunk_to_markdown
 from rlm_mem.interchange.records import ImportedChunk
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
+from tests.typed import present
 
 from .conftest import Open
 
@@ -321,10 +322,10 @@ def test_newer_revisions_of_the_store_are_kept_and_named(store: ChunkStore, tmp_
     store.delete_chunk(gone.id)
     report = import_source(store, tmp_path / "x.jsonl")
     assert report.kept == 2
-    assert store.get_chunk(chunk.id).content == "Version two."  # type: ignore[union-attr]
+    assert present(store.get_chunk(chunk.id)).content == "Version two."
     assert store.get_chunk(gone.id) is None
     assert import_source(store, tmp_path / "x.jsonl", replace=True, again=True).updated == 2
-    assert store.get_chunk(chunk.id).content == "Version one."  # type: ignore[union-attr]
+    assert present(store.get_chunk(chunk.id)).content == "Version one."
 
 
 @pytest.mark.local_only("share ids between namespaces, which rows need not")
@@ -338,7 +339,7 @@ def test_an_id_that_belongs_to_another_memory_is_mapped(open_store: Open, tmp_pa
         mapped = report.mapped["chunk-001"]
         assert {chunk.content for chunk in two.iter_chunks(namespace="default")} == {"Ours."}
         assert two.backend.find("default", mapped) is not None
-    assert two.get_chunk("chunk-001").content == "Theirs."  # type: ignore[union-attr]
+    assert present(two.get_chunk("chunk-001")).content == "Theirs."
 
 
 @pytest.mark.local_only("share ids between namespaces, which rows need not")
@@ -378,7 +379,7 @@ def test_export_to_markdown_is_what_the_document_shows(store: ChunkStore) -> Non
     assert lines[1] == f"id: {chunk.id}"
     assert "tags: [a, b]" in lines
     assert lines[-3:] == ["---", "Content here", ""]
-    assert store.get_chunk(chunk.id, track=False).metadata.access_count == 0  # type: ignore[union-attr]
+    assert present(store.get_chunk(chunk.id, track=False)).metadata.access_count == 0
     with pytest.raises(NotFoundError):
         export_to_markdown("chunk-none", store=store)
 

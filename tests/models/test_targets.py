@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from rlm_mem.config import Config
+from rlm_mem.config import Config, LLMConfig
 from rlm_mem.errors import InvalidConfig, ModelUnavailable
 from rlm_mem.models.targets import NO_KEY, resolve_target
 
@@ -17,12 +18,12 @@ def _libraries() -> None:
     pytest.importorskip("pydantic_ai", reason="the extra llm is not installed")
 
 
-def settings(**llm: object) -> object:
+def settings(**llm: object) -> LLMConfig:
     return Config.load(None, environ={}, llm=llm).llm
 
 
 def resolve(provider: str, rest: str, **llm: object) -> tuple[str, str | None, str]:
-    target = resolve_target(provider, rest, settings(**llm))  # type: ignore[arg-type]
+    target = resolve_target(provider, rest, settings(**llm))
     return target.model, target.base_url, target.key
 
 
@@ -82,7 +83,7 @@ def test_an_incomplete_name_is_refused(provider: str, rest: str) -> None:
 
 def test_a_key_is_not_part_of_the_representation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "very-secret-key")
-    assert "very-secret-key" not in repr(resolve_target("openai", "gpt-5", settings()))  # type: ignore[arg-type]
+    assert "very-secret-key" not in repr(resolve_target("openai", "gpt-5", settings()))
 
 
 def test_naming_a_model_does_not_load_its_library() -> None:
@@ -120,7 +121,9 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
         'base_url = "http://localhost@evil.example/v1"',
     ],
 )
-def test_the_file_of_a_brain_may_not_run_commands_or_send_memories_elsewhere(tmp_path, text: str) -> None:  # type: ignore[no-untyped-def]
+def test_the_file_of_a_brain_may_not_run_commands_or_send_memories_elsewhere(
+    tmp_path: Path, text: str
+) -> None:
     (tmp_path / "config.toml").write_text(f"[llm]\n{text}\n", encoding="utf-8")
     with pytest.raises(InvalidConfig, match="may not set"):
         Config.load(tmp_path, environ={})
@@ -135,11 +138,11 @@ def test_the_file_of_a_brain_may_not_run_commands_or_send_memories_elsewhere(tmp
         'model = "offline"',
     ],
 )
-def test_the_file_of_a_brain_may_choose_a_model(tmp_path, text: str) -> None:  # type: ignore[no-untyped-def]
+def test_the_file_of_a_brain_may_choose_a_model(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.toml").write_text(f"[llm]\n{text}\n", encoding="utf-8")
     assert Config.load(tmp_path, environ={}).llm
 
 
-def test_the_caller_may_configure_any_command(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_the_caller_may_configure_any_command(tmp_path: Path) -> None:
     config = Config.load(tmp_path, environ={"RLM_MEM_LLM_MODEL": "cli:sh -c anything"})
     assert config.llm.model == "cli:sh -c anything"

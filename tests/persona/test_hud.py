@@ -17,6 +17,7 @@ from rlm_mem.models.base import Completion, Usage
 from rlm_mem.persona import Library, render_gauge
 from rlm_mem.persona.figures import KEYS, SLIDER_KEYS, figures_of
 from tests.conftest import Clock
+from tests.typed import present
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def test_looking_at_the_hud_changes_nothing(memory: Memory) -> None:
     before = sum(1 for _ in memory.store.events())
     assert memory.hud_figures()["memory"] == memory.hud_figures()["memory"]
     assert sum(1 for _ in memory.store.events()) == before
-    assert memory.store.get_chunk(chunk.id, track=False).metadata.access_count == 0  # type: ignore[union-attr]
+    assert present(memory.store.get_chunk(chunk.id, track=False)).metadata.access_count == 0
 
 
 @pytest.mark.local_only("about files")

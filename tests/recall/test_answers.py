@@ -127,7 +127,7 @@ def test_an_agent_that_finishes_by_hand_gets_the_same_checks(store: ChunkStore) 
                 session.finish(answer)
         for wrong in ({"confidence": 2.0}, {"confidence": float("nan")}, {"chunk_ids": [1]}):
             with pytest.raises(InputError):
-                session.finish("tea", **wrong)  # type: ignore[arg-type]
+                session.finish("tea", **wrong)
         with pytest.raises(InputError, match="there is no chunk 'chunk-2020-01-01-ffffffff'"):
             session.finish("tea", [ids["tea"], "chunk-2020-01-01-ffffffff"])
         assert session.result is None

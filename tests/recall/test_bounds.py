@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from recall_memories import block, fill
 
-from rlm_mem.models.base import Limits
+from rlm_mem.models.base import Limits, Message
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, RecallResult, load_trajectory
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -19,7 +19,7 @@ MAX_BYTES = 16_000_000
 
 
 def recall(store: ChunkStore, engine: str, *replies: str, **limits: int) -> RecallResult:
-    return RecallOperation(store, ScriptedLLM(replies), engine=engine, limits=Limits(**limits)).recall(  # type: ignore[arg-type]
+    return RecallOperation(store, ScriptedLLM(replies), engine=engine, limits=Limits(**limits)).recall(
         "What does Ana drink?"
     )
 
@@ -91,13 +91,13 @@ def test_the_worst_program_leaves_a_small_trajectory(store: ChunkStore, engine: 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_endless_sub_calls_leave_a_small_trajectory(store: ChunkStore, engine: str) -> None:
-    def reply(messages: list[object]) -> str:
-        asked = messages[0].role == "system"  # type: ignore[attr-defined]
+    def reply(messages: list[Message]) -> str:
+        asked = messages[0].role == "system"
         return (
             block("for n in range(60):\n    llm_query('again')\nFINAL('done')") if asked else "\x01" * 200_000
         )
 
-    llm = ScriptedLLM(default=reply)  # type: ignore[arg-type]
+    llm = ScriptedLLM(default=reply)
     limits = Limits(iterations=3, model_calls=200, seconds=300)
     result = RecallOperation(store, llm, engine=engine, limits=limits).recall("What does Ana drink?")
     assert result.content == "done"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from recall_memories import block, fill
+from tests.typed import local
 
 from rlm_mem import Memory
 from rlm_mem.errors import ModelError
@@ -123,7 +124,7 @@ def test_what_came_back_into_the_folder_is_found_by_a_process_that_has_the_memor
 
         def look(step: LoopStep) -> None:  # what happens once a second, here after the last search
             if step.turn == turns[-1].turn:
-                memory.store.backend.look()  # type: ignore[attr-defined]
+                local(memory.store.backend).look()
 
         assert memory.recall("Who rings the bell at noon?", on_step=look).content == "Wendel"
 

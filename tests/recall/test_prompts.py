@@ -809,7 +809,7 @@ def test_a_long_run_builds_few_prompts() -> None:
     rendered = 0
 
     class Counted(Opening):
-        def render(self, *args: int | None) -> str:  # type: ignore[override]
+        def render(self, *args: int | None) -> str:
             nonlocal rendered
             rendered += 1
             return super().render(*args)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from recall_memories import block, fill
 
 from rlm_mem.config import Config
 from rlm_mem.errors import NotFoundError
+from rlm_mem.models.base import Message
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import ReasonOperation, RecallOperation, load_trajectory, recall_session, replay
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -64,8 +65,8 @@ def test_sub_calls_are_answered_with_what_was_recorded(store: ChunkStore) -> Non
     code = "a = llm_query('same')\nb = llm_query('same')\nprint(a, b, llm_query_batched(['p', 'q']))\nFINAL(a + b)"
     replies = {"same": iter(["1", "2"]), "p": iter(["3"]), "q": iter(["4"])}
 
-    def reply(messages: list[object]) -> str:
-        text = messages[-1].content  # type: ignore[attr-defined]
+    def reply(messages: list[Message]) -> str:
+        text = messages[-1].content
         name = next(name for name in ("same", "p", "q") if text.strip().startswith(name))
         return next(replies[name])
 

@@ -10,9 +10,9 @@ from recall_memories import block, fill
 from tests.waiting import takes
 
 from rlm_mem.config import Config
-from rlm_mem.models.base import Completion, Limits, Message, Usage
+from rlm_mem.models.base import Budget, Completion, Limits, Message, Usage
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.recall import RecallOperation, RecallResult
+from rlm_mem.recall import RecallOperation, RecallResult, running
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 pytestmark = pytest.mark.local_only("about models and programs, which read every store alike")
@@ -161,11 +161,16 @@ def test_nested_sub_questions_stop_at_max_depth(store: ChunkStore) -> None:
     assert sorted(step.depth for step in result.trajectory.steps) == [0, 1, 2, 3]
 
 
-def test_a_model_that_thinks_past_the_end_of_the_run_is_not_asked_again(store: ChunkStore) -> None:
+def test_a_model_that_thinks_past_the_end_of_the_run_is_not_asked_again(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(store)
+    now = 0.0
+    monkeypatch.setattr(running, "Budget", lambda limits: Budget(limits, clock=lambda: now))
 
     def slow(_messages: list[Message]) -> str:
-        takes(0.4)
+        nonlocal now
+        now += 0.4
         return block("print('too late')\nFINAL('too late')")
 
     llm = ScriptedLLM(default=slow)

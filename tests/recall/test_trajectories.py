@@ -8,9 +8,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recall_memories import block, fill
+from tests.conftest import Clock
 
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, InvalidConfig, InvalidQuery, NotFoundError, StorageError
@@ -29,6 +31,7 @@ from rlm_mem.recall import (
 )
 from rlm_mem.recall.trajectory import Trajectory, recent, trajectory_file
 from rlm_mem.recall.trajectory_export import export_trajectories
+from rlm_mem.store.core.brain_files import BrainFiles
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 
@@ -55,7 +58,7 @@ def written(store: ChunkStore, trajectory: Trajectory) -> bytes:
     return store.backend.files(store.namespace).read(trajectory_file(trajectory.id)) or b""
 
 
-def lines(store: ChunkStore, trajectory: Trajectory) -> list[dict[str, object]]:
+def lines(store: ChunkStore, trajectory: Trajectory) -> list[dict[str, Any]]:
     return [json.loads(line) for line in written(store, trajectory).decode().splitlines()]
 
 
@@ -100,11 +103,11 @@ def test_a_step_records_prompt_code_output_calls_chunks_usage_cost_and_seconds(s
     assert int(str(step["prompt_chars"])) > 1000
     assert "read_chunk" in str(step["programs"])
     assert "Lisbon" in str(step["output"])
-    assert {c["name"] for c in step["host_calls"]} >= {"search_chunks", "read_chunk", "llm_query"}  # type: ignore[attr-defined,index]
-    assert set(step["chunks_read"]) <= set(ids.values())  # type: ignore[call-overload]
-    assert step["usage"]["output_tokens"] == 20  # type: ignore[index]
+    assert {c["name"] for c in step["host_calls"]} >= {"search_chunks", "read_chunk", "llm_query"}
+    assert set(step["chunks_read"]) <= set(ids.values())
+    assert step["usage"]["output_tokens"] == 20
     assert step["cost"] == "0.01"
-    assert step["program_seconds"] > 0  # type: ignore[operator]
+    assert step["program_seconds"] > 0
     assert (end["content"], end["iterations"], end["cost"]) == ("Lisbon", 2, None)
 
 
@@ -124,10 +127,10 @@ def test_runs_of_one_moment_are_listed_in_their_order(store: ChunkStore) -> None
     assert load_trajectory(store, "last").query == "Who has key 11?"
 
 
-def test_trajectories_are_listed_newest_first(store: ChunkStore, clock: object) -> None:
+def test_trajectories_are_listed_newest_first(store: ChunkStore, clock: Clock) -> None:
     fill(store)
     first = recall(store)
-    clock.advance(days=1)  # type: ignore[attr-defined]
+    clock.advance(days=1)
     second = recall(store, "Who is Carla?")
     reasoned = ReasonOperation(store).reason("Where does Carla live?")
     listed = list_trajectories(store)
@@ -163,15 +166,15 @@ def test_a_file_that_cannot_be_read_hides_no_other(
     files = type(store.backend.files(store.namespace))
     read, contents = files.read, files.contents
 
-    def refused(self: object, name: str) -> bytes | None:
+    def refused(self: BrainFiles, name: str) -> bytes | None:
         if broken.id in name:
             raise StorageError("the disk is damaged")
-        return read(self, name)  # type: ignore[arg-type]
+        return read(self, name)
 
-    def refused_of_several(self: object, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    def refused_of_several(self: BrainFiles, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         for name in names:
             refused(self, name)
-            yield from contents(self, [name])  # type: ignore[arg-type]
+            yield from contents(self, [name])
 
     monkeypatch.setattr(files, "read", refused)
     monkeypatch.setattr(files, "contents", refused_of_several)
@@ -260,13 +263,13 @@ def test_a_recall_on_a_read_only_store_records_nothing(store: ChunkStore, base: 
     assert result.trajectory.path is None
 
 
-def test_old_trajectories_go_after_the_configured_days(store: ChunkStore, clock: object) -> None:
+def test_old_trajectories_go_after_the_configured_days(store: ChunkStore, clock: Clock) -> None:
     fill(store)
     first = recall(store)
-    clock.advance(days=40)  # type: ignore[attr-defined]
+    clock.advance(days=40)
     second = recall(store)
     assert len(list_trajectories(store)) == 2
-    clock.advance(days=60)  # type: ignore[attr-defined]
+    clock.advance(days=60)
     third = recall(store)  # config.recall.keep_trajectory_days is 90: the first is older
     assert [info.id for info in list_trajectories(store)] == [third.trajectory.id, second.trajectory.id]
     if first.trajectory.path is not None:
@@ -275,11 +278,11 @@ def test_old_trajectories_go_after_the_configured_days(store: ChunkStore, clock:
     assert prune_trajectories(store, 30) == 1
 
 
-def test_costs_are_summed_by_day_model_and_operation(store: ChunkStore, clock: object) -> None:
+def test_costs_are_summed_by_day_model_and_operation(store: ChunkStore, clock: Clock) -> None:
     fill(store)
     recall(store)
     recall(store)
-    clock.now += timedelta(days=1)  # type: ignore[attr-defined]
+    clock.now += timedelta(days=1)
     recall(store, cost="0.05")
     found = {(line.day, line.model): line for line in costs(store)}
     assert found["2026-02-10", "big"].cost == Decimal("0.04")

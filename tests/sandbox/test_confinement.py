@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,12 +105,17 @@ def test_the_filter_holds_in_a_process() -> None:
         assert done.returncode < 0, "killed"
 
 
+def worker_of(session: REPLSession) -> Any:
+    """The process that runs the programs of a session, which no interface shows."""
+    return session._engine._handle.process  # type: ignore[attr-defined]
+
+
 @needs_filter
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_the_worker_runs_confined_with_an_empty_environment(store: ChunkStore) -> None:
     session = REPLSession(store, engine="cpython")
     session.execute("1")
-    process = session._engine._handle.process  # type: ignore[attr-defined]
+    process = worker_of(session)
     pid = process._popen.pid
     status = Path(f"/proc/{pid}/status").read_text()
     assert "Seccomp:\t2" in status and "NoNewPrivs:\t1" in status
@@ -125,7 +131,7 @@ def test_the_worker_runs_confined_with_an_empty_environment(store: ChunkStore) -
 def test_losing_a_session_ends_its_worker(store: ChunkStore) -> None:
     session = REPLSession(store, engine="cpython")
     session.execute("1")
-    process = session._engine._handle.process  # type: ignore[attr-defined]
+    process = worker_of(session)
     del session
     gc.collect()
     assert process._popen.poll() is not None

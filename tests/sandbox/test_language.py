@@ -1156,7 +1156,7 @@ def test_grep_takes_a_period(store: ChunkStore) -> None:
     with REPLSession(store) as session:
         rows = session.execute("grep('paid', start='2026-04', end='May 2026')")
         assert [row["date"] for row in rows] == ["2026-04-10", "2026-05-10"]
-        with pytest.raises(Exception, match="start is a date"):
+        with pytest.raises(ProgramError, match="start is a date"):
             session.execute("grep('paid', start='soonish')")
 
 

@@ -302,7 +302,7 @@ def test_a_timeout_counts_time_in_host_functions(store: ChunkStore, engine: str)
 def test_arguments_out_of_range_are_refused(store: ChunkStore) -> None:
     for arguments in ({"max_iterations": 0}, {"timeout_seconds": 0}, {"max_depth": -1}, {"engine": "ruby"}):
         with pytest.raises(errors.InputError):
-            REPLSession(store, **arguments)  # type: ignore[arg-type]
+            REPLSession(store, **arguments)
     session = REPLSession(store)
     for timeout in (0, -1, float("nan"), 10_000, True):
         with pytest.raises(errors.InputError):
@@ -311,7 +311,7 @@ def test_arguments_out_of_range_are_refused(store: ChunkStore) -> None:
         session.execute(b"1")  # type: ignore[arg-type]
     for functions in ({"read_chunk": print}, {"not a name": print}, {"_hidden": print}, {"x": 5}):
         with pytest.raises(errors.InputError):
-            REPLSession(store, functions=functions)  # type: ignore[dict-item]
+            REPLSession(store, functions=functions)
 
 
 def test_printing_is_captured_and_cut_with_a_notice(session: REPLSession) -> None:

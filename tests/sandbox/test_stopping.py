@@ -21,6 +21,7 @@ from rlm_mem.sandbox import seccomp
 from rlm_mem.sandbox.engine import Alarm, Stop, stopped_by
 from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.store.core.chunk_store import ChunkStore
+from tests.typed import present
 
 needs_filter = pytest.mark.skipif(
     not seccomp.supported(), reason="the cpython engine is confined on Linux x86-64 and 64-bit ARM only"
@@ -202,6 +203,7 @@ def test_a_host_function_cannot_call_back_into_its_session(store: ChunkStore, en
 HOST = """
 import os, signal, socket, sys, tempfile
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where they run under nohup
 from rlm_mem.own_process import end_in_order
 from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -369,7 +371,7 @@ def test_the_worker_of_a_program_that_ends_with_its_answer_is_used_again(
     """One that goes on after FINAL gets nothing more, and its worker is killed at once."""
     with REPLSession(store, engine="monty") as session:
         session.execute("1")
-        pid = session._engine.worker_pid  # type: ignore[attr-defined]
+        pid = present(session._engine.worker_pid)
         result = session.run(code)
         assert result.final is not None
         assert (result.final.answer, result.output) == ("walnut", "")

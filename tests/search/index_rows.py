@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from rlm_mem.store.core.records import encode_segments
@@ -33,8 +34,9 @@ class Made:
     superseded: bool = False
     tags: list[str] = field(default_factory=list)
 
-    @property
+    @cached_property
     def words(self) -> list[str]:
+        """Of all segments, which nobody changes."""
         return [word for segment in self.segments for word in segment.words]
 
 

@@ -71,6 +71,7 @@ def expected_scores(
     chunks = rows.chunks.values()
     count = len(chunks)
     average = sum(len(made.words) for made in chunks) / max(count, 1)
+    holders = [sum(word in made.words for made in chunks) for word in words]
     scores = {}
     for made in chunks:
         if filters.chunk_type and made.type != filters.chunk_type:
@@ -82,8 +83,7 @@ def expected_scores(
         if filters.speaker and filters.speaker not in {segment.author for segment in made.segments}:
             continue
         score = 0.0
-        for word, weight in zip(words, weights, strict=True):
-            df = sum(word in other.words for other in chunks)
+        for word, weight, df in zip(words, weights, holders, strict=True):
             tf = made.words.count(word)
             if tf:
                 idf = math.log1p((count - df + 0.5) / (df + 0.5))

@@ -27,8 +27,8 @@ def memory(place: str) -> Iterator[Memory]:
         yield opened
 
 
-def noted(memory: Memory, day: str, text: str, **more: object) -> str:
-    return memory.remember(text, occurred_at=day, **more).chunk_ids[0]  # type: ignore[arg-type]
+def noted(memory: Memory, day: str, text: str, **more: Any) -> str:
+    return memory.remember(text, occurred_at=day, **more).chunk_ids[0]
 
 
 def texts(memory: Memory, hits: list[Hit]) -> list[str]:

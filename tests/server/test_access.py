@@ -16,6 +16,7 @@ import httpx2
 import pytest
 from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -279,7 +280,7 @@ def test_agents_see_the_tools_and_memories_of_their_token(tmp_path: Path) -> Non
         assert "has no permission to write" in str(refused.content)
         listed = str((await client.list_resources()).resources)
         assert made[0] not in listed
-        with pytest.raises(Exception, match="no resource"):
+        with pytest.raises(MCPError, match="no resource"):
             await client.read_resource(f"memory://chunks/{made[0]}")
         assert (await client.read_resource("memory://recent")).contents[0].text == "[]"  # type: ignore[union-attr]
         return {tool.name for tool in (await client.list_tools()).tools}

@@ -167,7 +167,7 @@ class Gate:
 def test_a_run_in_the_background_is_followed_by_several(
     client: TestClient, served: tuple[Any, ServerState]
 ) -> None:
-    gate = served[1].memory._llm = Gate(LOOK, ANSWER)  # type: ignore[assignment]
+    gate = served[1].memory._llm = Gate(LOOK, ANSWER)
     begun = client.post("recall", json={"question": "What?", "background": True})
     assert begun.status_code == 202
     run = begun.json()
@@ -187,7 +187,7 @@ def test_a_run_in_the_background_is_followed_by_several(
 
 
 def test_a_run_that_is_cancelled_ends_at_once(client: TestClient, served: tuple[Any, ServerState]) -> None:
-    gate = served[1].memory._llm = Gate(*[LOOK] * 9)  # type: ignore[assignment]
+    gate = served[1].memory._llm = Gate(*[LOOK] * 9)
     run = client.post("recall", json={"question": "What?", "background": True}).json()
     assert gate.asked.wait(20)
     client.post(f"runs/{run['id']}/cancel")
@@ -201,7 +201,7 @@ def test_a_run_that_is_cancelled_ends_at_once(client: TestClient, served: tuple[
 @pytest.mark.parametrize("accept", ["text/event-stream", "application/json"])
 def test_a_client_that_leaves_ends_its_run_at_once(served: tuple[Any, ServerState], accept: str) -> None:
     app, state = served
-    gate = state.memory._llm = Gate(*[LOOK] * 9)  # type: ignore[assignment]
+    gate = state.memory._llm = Gate(*[LOOK] * 9)
 
     async def leave() -> None:
         """What a server does when the connection of a request breaks."""
@@ -290,7 +290,7 @@ def test_too_many_runs_at_once_are_refused(
     served: tuple[Any, ServerState], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app, state = served
-    gate = state.memory._llm = Gate(*[ANSWER] * 50)  # type: ignore[assignment]
+    gate = state.memory._llm = Gate(*[ANSWER] * 50)
     monkeypatch.setattr(runs, "_MAX_RUNS", 3)
     with TestClient(app, API, headers=BEARER) as client:
         begun = [client.post("recall", json={"question": "?a", "background": True}) for _ in range(4)]

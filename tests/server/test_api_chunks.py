@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from httpx import Response
+from httpx2 import Response
 from starlette.testclient import TestClient
 
 from rlm_mem.operations.traits import encode_cursor

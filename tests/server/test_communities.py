@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise
+from typing import Any
 
 from rlm_mem.dashboard.communities import Member, communities, partition
 
@@ -37,8 +38,8 @@ def test_a_chain_of_500_is_cut_into_stretches_and_small_ones_stay_whole() -> Non
 
 
 def test_names_are_a_conversation_a_tag_of_their_own_or_words() -> None:
-    def group(name: str, text: str, **more: object) -> list[Member]:
-        return [Member(f"{name}{at}", f"{text} {at}", **more) for at in range(4)]  # type: ignore[arg-type]
+    def group(name: str, text: str, **more: Any) -> list[Member]:
+        return [Member(f"{name}{at}", f"{text} {at}", **more) for at in range(4)]
 
     members = [
         *group("a", "the lighthouse keeper", conversation="harbour", tags=["all"]),

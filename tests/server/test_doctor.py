@@ -13,11 +13,11 @@ from rlm_mem import Memory
 from rlm_mem.mcp import doctor, hooks
 from rlm_mem.mcp.clients import CLIENTS, client_named
 from rlm_mem.mcp.starting import ServerEntry, started
-from tests.cli.conftest import Run
+from tests.cli.conftest import Ran, Run
 
 
-def states(ran: object) -> dict[str, str]:
-    return {found["subject"]: found["state"] for found in ran.json["findings"]}  # type: ignore[attr-defined]
+def states(ran: Ran) -> dict[str, str]:
+    return {found["subject"]: found["state"] for found in ran.json["findings"]}
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp.resources import FIXED, read_resource
 from rlm_mem.mcp.service import Service, input_schema
 from rlm_mem.operations.context import OpenMemory, Settings
+from tests.typed import present
 
 SECRET = "The vault of the other namespace opens with a heron feather."
 
@@ -37,7 +38,7 @@ def mine(tmp_path: Path, secret: dict[str, str]) -> Iterator[Service]:
 
 def calls(service: Service, secret: dict[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each tool, with the other namespace named in every argument that it has, and in some that it has not."""
-    handle = service.call("recall_open", {"question": "What opens the vault?"}).data["handle"]  # type: ignore[index]
+    handle = present(service.call("recall_open", {"question": "What opens the vault?"}).data)["handle"]
     program = (
         "print(search('vault heron feather'), list_chunks_by_tag('vault'), timeline(), stats())\n"
         f"print(read_chunk('{secret['chunk']}'))"
@@ -114,6 +115,6 @@ def test_the_server_says_which_namespace_it_serves(mine: Service) -> None:
 def test_each_namespace_has_a_persona_of_its_own(mine: Service, tmp_path: Path) -> None:
     mine.call("persona", {"message": "set verbosity to 80"})
     other = Service(OpenMemory(Settings(brain=tmp_path / "brain", namespace="mine/below", every_tool=True)))
-    assert other.call("persona", {}).data["sliders"]["verbosity"] != 80  # type: ignore[index]
-    assert mine.call("persona", {}).data["sliders"]["verbosity"] == 80  # type: ignore[index]
+    assert present(other.call("persona", {}).data)["sliders"]["verbosity"] != 80
+    assert present(mine.call("persona", {}).data)["sliders"]["verbosity"] == 80
     other.close()

@@ -18,6 +18,7 @@ from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.search import Filters, search
 from rlm_mem.store.core.joined_store import JoinedStore
+from tests.typed import present
 
 PROJECT = "project/github.com/acme/ledger"
 OWN = "Ana: the ledger service listens on port 5433 since the move to the new cluster."
@@ -120,7 +121,7 @@ def test_writes_go_to_the_project_alone(service: Service, ids: dict[str, str], p
     with Memory.open(place, namespace=PROJECT) as project, Memory.open(place) as shared:
         assert set(project.list_chunks()) == {ids["own"], made}
         assert shared.list_chunks() == [ids["shared"]]
-        assert shared.get(ids["shared"]).content == SHARED  # type: ignore[union-attr]
+        assert present(shared.get(ids["shared"])).content == SHARED
         assert [one.op for one in shared.events()] == ["create"]
         assert len(project.trajectories()) == len(shared.trajectories()) == 0
 
@@ -204,7 +205,7 @@ def test_a_client_starts_the_server_in_a_repository(tmp_path: Path, monkeypatch:
     found = asyncio.run(run())
     assert (found["hits"][0]["id"], found["hits"][0]["namespace"]) == (shared, "default")
     with Memory.open(brain, namespace=PROJECT) as memory:
-        assert [memory.get(one).content for one in memory.list_chunks()] == [OWN]  # type: ignore[union-attr]
+        assert [present(memory.get(one)).content for one in memory.list_chunks()] == [OWN]
 
     async def committed() -> None:
         """As the settings of a project name a brain inside of it, which a session below finds, too."""
@@ -220,7 +221,7 @@ def test_a_client_starts_the_server_in_a_repository(tmp_path: Path, monkeypatch:
     asyncio.run(committed())
     assert not (repository / "src" / "brain").exists()
     with Memory.open(repository / "brain", namespace=PROJECT) as memory:
-        assert [memory.get(one).content for one in memory.list_chunks()] == [OWN]  # type: ignore[union-attr]
+        assert [present(memory.get(one)).content for one in memory.list_chunks()] == [OWN]
     both = subprocess.run(
         [sys.executable, "-m", "rlm_mem", "mcp", "--project", "--namespace", "x"],
         capture_output=True, text=True, check=False,

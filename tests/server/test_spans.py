@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rlm_mem.dashboard.charts import span_bars
 from rlm_mem.dashboard.spans import did, spans
 from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.trajectory import SubCall
 
 
-def step(depth: int, model: float, program: float, **more: object) -> LoopStep:
-    return LoopStep(1, depth, "why", 1, 1, "", model_seconds=model, program_seconds=program, **more)  # type: ignore[arg-type]
+def step(depth: int, model: float, program: float, **more: Any) -> LoopStep:
+    return LoopStep(1, depth, "why", 1, 1, "", model_seconds=model, program_seconds=program, **more)
 
 
 def call(seconds: float) -> SubCall:

@@ -11,6 +11,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
+from tests.typed import present
 
 TIME = "2026-02-10T21:37:00.000000Z"
 
@@ -43,7 +44,7 @@ def test_one_of_the_archive_stays_there_until_restored(store: ChunkStore) -> Non
 def test_the_replaced_chunk_becomes_a_former_version(store: ChunkStore) -> None:
     store.create_chunk("The former text.", chunk_id="chunk-a")
     store.adopt(whole())
-    assert store.undo("chunk-a").content == "The former text."  # type: ignore[union-attr]
+    assert present(store.undo("chunk-a")).content == "The former text."
 
 
 def test_it_goes_into_its_own_namespace_and_takes_no_id_from_another(

@@ -11,5 +11,5 @@ from rlm_mem.testing import BackendContract
 
 class TestBackend(BackendContract):
     @pytest.fixture
-    def place(self, base: Path | str) -> Path | str:  # type: ignore[override]
+    def place(self, base: Path | str) -> Path | str:
         return base

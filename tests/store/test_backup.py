@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import backup as backup_module
 from rlm_mem.store.local.restore import restore_folder
+from tests.typed import present
 
 
 @pytest.fixture
@@ -360,12 +362,15 @@ def test_backups_work_without_hard_links(
 # --- damage and refusals -----------------------------------------------------------------------------------------
 
 
-def repacked(file: Path, target: Path, change: object) -> Path:
+Members = list[tuple[str, bytes]]
+
+
+def repacked(file: Path, target: Path, change: Callable[[Members], Members]) -> Path:
     """The backup with its members (name, bytes) put through ``change``."""
     with tarfile.open(file) as archive:
-        members = [(entry.name, archive.extractfile(entry).read()) for entry in archive]  # type: ignore[union-attr]
+        members = [(entry.name, present(archive.extractfile(entry)).read()) for entry in archive]
     with tarfile.open(target, "w:gz") as archive:
-        for name, data in change(members):  # type: ignore[operator]
+        for name, data in change(members):
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data))

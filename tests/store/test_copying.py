@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.copying import compare, copy_namespace
 from tests.conftest import Clock
 from tests.postgres import Databases
+from tests.typed import present
 
 QUESTION = "Which train did Dana take to Ghent?"
 
@@ -103,7 +104,7 @@ def test_another_state_in_the_target_is_a_conflict_unless_overwriting_is_request
     target.update_chunk(ids[10], "Changed in the copy.")
     with pytest.raises(ConflictError, match=ids[10]):
         copy_namespace(source, target)
-    assert target.get_chunk(ids[10]).content == "Changed in the copy."  # type: ignore[union-attr]
+    assert present(target.get_chunk(ids[10])).content == "Changed in the copy."
     copy_namespace(source, target, overwrite=True, mirror=True)
     assert [one for one in compare(source, target) if one.what != "audit log"] == []
 
@@ -222,12 +223,12 @@ def test_a_change_in_the_target_is_a_conflict_also_where_the_source_has_more_rev
     ],
 )
 def test_compare_finds_every_kind_of_difference(
-    base: Path, tmp_path: Path, damage: object, what: int
+    base: Path, tmp_path: Path, damage: Callable[[ChunkStore, list[str]], object], what: int
 ) -> None:
     with ChunkStore(base) as source, ChunkStore(tmp_path / "copy" / "memory") as target:
         ids = fill(source)
         copy_namespace(source, target)
-        damage(target, ids)  # type: ignore[operator]
+        damage(target, ids)
         assert ids[what] in [one.what for one in compare(source, target)]
 
 

@@ -19,6 +19,7 @@ from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import connections, postings as postings_module
+from tests.typed import local
 
 pytestmark = pytest.mark.local_only("damage the files of the index")
 
@@ -69,7 +70,7 @@ def test_no_process_dies_of_a_damaged_index_and_no_acknowledged_memory_is_lost(
 ) -> None:
     with ChunkStore(base) as store:
         first = [store.create_chunk(f"a heron at pond {number}", tags=["t"]).id for number in range(60)]
-        store.backend.postings.of(store.namespace).merge(store.backend.connection)  # type: ignore[attr-defined]
+        local(store.backend).postings.of(store.namespace).merge(local(store.backend).connection)
         search(store, "heron")
     stop, chance = tmp_path / "stop", random.Random(seed)
     users = [
@@ -134,7 +135,7 @@ def test_an_index_that_is_damaged_again_while_it_is_opened_is_asked_through_a_ne
 ) -> None:
     with ChunkStore(base) as store:
         chunk_id = store.create_chunk("a heron").id
-        backend, syncs, healed = store.backend, 0, []
+        backend, syncs, healed = local(store.backend), 0, list[bool]()
         sync = backend.sync
 
         def damaged_again(**options: Any) -> object:
@@ -143,7 +144,7 @@ def test_an_index_that_is_damaged_again_while_it_is_opened_is_asked_through_a_ne
             report = sync(**options)
             if syncs == 2:  # within the first, which opens the connection
                 error = sqlite3.DatabaseError("no such table: chunks")
-                healed.append(backend.heal(error, backend._connections.generation))  # type: ignore[attr-defined]
+                healed.append(backend.heal(error, backend._connections.generation))
             return report
 
         monkeypatch.setattr(backend, "sync", damaged_again)
@@ -218,6 +219,6 @@ def test_without_a_name_of_the_boot_every_commit_is_synced(
     with ChunkStore(base) as store:
         with store.batch():
             store.create_chunk("a heron")
-            levels = store.backend.connection.execute("PRAGMA synchronous").fetchone()  # type: ignore[attr-defined]
+            levels = local(store.backend).connection.execute("PRAGMA synchronous").fetchone()
         assert levels == (1,)
         assert marks(base) == []

@@ -33,6 +33,7 @@ from rlm_mem.store.local.connections import Connections
 from rlm_mem.store.local.local_backend import LocalBackend
 from rlm_mem.store.local.local_index import LocalIndex
 from tests.store.test_crashes import in_child
+from tests.typed import local
 from tests.waiting import takes
 
 pytestmark = pytest.mark.local_only("look at files, disks and the index beside them")
@@ -58,7 +59,7 @@ def edit(path: Path, **fields: object) -> None:
 def test_a_disk_that_is_full_for_the_index_is_the_same_error_as_for_a_file(base: Path) -> None:
     with ChunkStore(base) as store:
         kept = [store.create_chunk(f"Note {number} of the yard.").id for number in range(20)]
-        connection = store.backend.connection  # type: ignore[attr-defined]
+        connection = local(store.backend).connection
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count={pages}")
         with pytest.raises(StoreFull, match=r"the disk is full: .* was not written: nothing was changed"):
@@ -96,7 +97,7 @@ def test_a_read_that_a_disk_fails_does_not_speak_of_changes(
         raise sqlite3.OperationalError("disk I/O error")
 
     with ChunkStore(base) as store:
-        monkeypatch.setattr(store.backend._connections, "get", failing)  # type: ignore[attr-defined]
+        monkeypatch.setattr(local(store.backend)._connections, "get", failing)
         with pytest.raises(StorageError, match=r"index\.sqlite: disk I/O error$|disk I/O error\n"):
             store.list_chunks()
         monkeypatch.undo()
@@ -127,8 +128,8 @@ def test_what_is_indexed_is_read_while_the_disk_is_full_and_the_rest_once_there_
         with pytest.raises(StoreFull):
             store.create_chunk(" ".join(f"word{number}" for number in range(3000)))
         assert store.list_chunks() == [chunk.id]
-        store.backend.connection.execute("PRAGMA max_page_count=100000")  # type: ignore[attr-defined]
-        store.backend.look()  # type: ignore[attr-defined]
+        local(store.backend).connection.execute("PRAGMA max_page_count=100000")
+        local(store.backend).look()
         assert set(store.list_chunks()) == {chunk.id, *others}
         assert not check(store)
     (base / "index" / "index.sqlite").unlink()
@@ -275,7 +276,7 @@ def test_a_batch_whose_waiting_rows_cannot_be_written_is_refused_whole_even_if_a
 ) -> None:
     with ChunkStore(base) as store:
         kept = store.create_chunk("The cellar is dry.")
-        connection = store.backend.connection  # type: ignore[attr-defined]
+        connection = local(store.backend).connection
         connection.execute(
             "CREATE TEMP TRIGGER refused BEFORE INSERT ON main.chunks WHEN new.source = 'web'"
             " BEGIN SELECT raise(ABORT, 'refused by the test'); END"

@@ -20,6 +20,7 @@ from rlm_mem import Memory
 from rlm_mem.errors import ConflictError, CorruptStore, StorageError
 from rlm_mem.store.backup import restore_backup
 from rlm_mem.store.core.backup_archive import BackupInfo, packing
+from tests.typed import present
 
 ARCHIVES = Path(__file__).parent / "archives"
 
@@ -84,12 +85,12 @@ def test_a_brain_of_an_earlier_version_is_opened_with_all_that_it_holds(brain: P
         assert memory.history(changed)[0].chunk.content == "Priya: The ledger goes live on 12 May."
         assert ("supports", "in") in {(one.type, one.direction) for one in memory.links(changed)}
         (archived,) = memory.list_chunks(archived=True)
-        assert "blue door" in memory.restore(archived).content  # type: ignore[union-attr]
+        assert "blue door" in present(memory.restore(archived)).content
         assert [entry.kind for entry in memory.continuum.files.entries()] == ["interaction"]
         assert memory.persona(keep=True).sliders["humor"] == 70
         assert len(list(memory.trajectories())) == 2
         memory.undo(changed)
-        assert "12 May" in memory.get(changed).content  # type: ignore[union-attr]
+        assert "12 May" in present(memory.get(changed)).content
         memory.remember("Priya: The ledger moved to 26 May.", conversation_id="planning")
         assert memory.check() == []
     with Memory.open(brain, namespace="project/ledger") as memory:

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def path_of(base: Path, chunk_id: str) -> Path:
     return next((base / "chunks").rglob(f"{chunk_id}.json"))
 
 
-def edit(base: Path, chunk_id: str, change: Callable[[dict[str, object]], object]) -> None:
+def edit(base: Path, chunk_id: str, change: Callable[[dict[str, Any]], object]) -> None:
     path = path_of(base, chunk_id)
     data = json.loads(path.read_bytes())
     change(data)
@@ -71,7 +72,7 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
         path = base / "archive" / f"{b}.json"
         path.write_text(path.read_text().replace('"tags": []', '"tags": ["theirs"]'))
     elif code == "content-hash":
-        edit(base, b, lambda data: data["metadata"].update(content_hash="0" * 64))  # type: ignore[attr-defined]
+        edit(base, b, lambda data: data["metadata"].update(content_hash="0" * 64))
     elif code == "token-count":
         edit(base, b, lambda data: data.update(tokens=999))
     elif code == "unknown-type":
@@ -81,15 +82,15 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
     elif code == "dangling-link":
         edit(base, b, lambda data: data.update(links=[link_to(GONE)]))
     elif code == "dangling-superseded":
-        edit(base, b, lambda data: data["metadata"].update(superseded_by=GONE))  # type: ignore[attr-defined]
+        edit(base, b, lambda data: data["metadata"].update(superseded_by=GONE))
     elif code == "one-sided-replacement":
-        edit(base, b, lambda data: data["metadata"].update(superseded_by=a))  # type: ignore[attr-defined]
+        edit(base, b, lambda data: data["metadata"].update(superseded_by=a))
     elif code == "replaced-twice":
-        edit(base, b, lambda data: data["metadata"].update(superseded_by=GONE))  # type: ignore[attr-defined]
+        edit(base, b, lambda data: data["metadata"].update(superseded_by=GONE))
         edit(base, a, lambda data: data.update(links=[link_to(b, "supersedes")]))
     elif code == "ends-before-start":
         years = {"valid_from": "2026-05-01T00:00:00.000000Z", "valid_to": "2026-04-01T00:00:00.000000Z"}
-        edit(base, b, lambda data: data["metadata"].update(years))  # type: ignore[attr-defined]
+        edit(base, b, lambda data: data["metadata"].update(years))
     elif code == "self-link":
         edit(base, b, lambda data: data.update(links=[link_to(b)]))
     elif code == "circular-links":

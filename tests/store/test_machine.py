@@ -292,7 +292,7 @@ def dies_at_statement(number: int, after: bool) -> Callable[[], None]:
 
     def install() -> None:
         for kind in (psycopg.Connection, psycopg.Cursor):
-            kind.execute = patched(kind.execute)  # type: ignore[attr-defined]
+            kind.execute = patched(kind.execute)  # type: ignore[method-assign,assignment]
 
     return install
 

@@ -41,6 +41,7 @@ from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSI
 from rlm_mem.store.postgres.transaction import PostgresTransaction
 from rlm_mem.store.postgres.values import ListDumper
 from tests.postgres import PASSWORD, USER, Databases
+from tests.typed import postgres
 from tests.waiting import takes, until
 
 QUICK = Config.load(
@@ -609,7 +610,7 @@ def test_statements_are_prepared_unless_that_is_switched_off(dsn: str, wanted: b
     with ChunkStore(dsn, config=config) as store:
         ids = [store.create_chunk(f"Number {number}.").id for number in range(12)]
         assert all(store.get_chunk(chunk_id) for chunk_id in ids)
-        prepared = store.backend.rows("default", "SELECT count(*) FROM pg_prepared_statements")  # type: ignore[attr-defined]
+        prepared = postgres(store.backend).rows("default", "SELECT count(*) FROM pg_prepared_statements")
         assert (prepared[0][0] > 0) is wanted
 
 

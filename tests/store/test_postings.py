@@ -21,6 +21,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local import local_index, postings as postings_module, schema
 from rlm_mem.store.local.postings import PostingsIndex
 from tests.forked import forked
+from tests.typed import local
 from tests.waiting import until
 
 pytestmark = pytest.mark.local_only("look at the index beside the files")
@@ -213,7 +214,7 @@ def test_an_index_rebuilt_by_another_process_is_taken_up(base: Path, monkeypatch
         merge(writer)
         writer.create_chunk("The needle is here.")
         assert found(reader, "needle") == ["The needle is here."]
-        writer.backend.rebuild("default")  # type: ignore[attr-defined]
+        writer.backend.rebuild("default")
         assert found(reader, "needle") == ["The needle is here."]
         assert len(search(reader, "filler", limit=200)) == 120
         writer.create_chunk("A second needle.")
@@ -364,5 +365,5 @@ def test_the_postings_of_the_namespaces_used_last_are_kept(
                 assert found(team.store, "heron")[0].startswith(f"the heron number n{number}")
                 team.store.create_chunk(f"the heron number n{number}{more} and another")
         assert [len(found(team.store, "heron")) for team in teams] == [3] * 5
-        kept = memory.store.backend.postings._open  # type: ignore[attr-defined]
+        kept = local(memory.store.backend).postings._open
         assert len(kept) == 3

@@ -11,6 +11,7 @@ import pytest
 from rlm_mem.memory import Memory
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local import connections
+from tests.typed import local
 
 
 def steps(store: ChunkStore, action: Callable[[], object]) -> int:
@@ -22,11 +23,11 @@ def steps(store: ChunkStore, action: Callable[[], object]) -> int:
         count += 1
         return 0
 
-    store.backend.connection.set_progress_handler(tick, 10)
+    local(store.backend).connection.set_progress_handler(tick, 10)
     try:
         action()
     finally:
-        store.backend.connection.set_progress_handler(None, 0)
+        local(store.backend).connection.set_progress_handler(None, 0)
     return count
 
 
@@ -48,6 +49,27 @@ def _no_look() -> Iterator[None]:
         yield
 
 
+def actions(memory: Memory, ids: list[str], size: int) -> dict[str, Callable[[], object]]:
+    """The operations by name, on chunks of one conversation in a memory of this size."""
+    store = memory.store
+    return {
+        "remember": lambda: memory.remember(
+            f"A new remark number {size}.", conversation_id="conv-3", tags=["all", "team-1"]
+        ),
+        "get": lambda: store.get_chunk(ids[0]),
+        "update": lambda: store.update_chunk(ids[0], content=f"changed {size}"),
+        "link": lambda: store.add_link(ids[0], ids[1], "supports", size / 4000),
+        "summaries": lambda: store.summaries(ids),
+        "neighbours": lambda: store.neighbours(ids[1], 3, 3),
+        "latest by tag": lambda: store.latest(10, tag="all"),
+        "latest": lambda: store.latest(10),
+        "list a conversation": lambda: store.list_chunks(conversation_id="conv-3"),
+        "a page of a tag": lambda: store.list_chunks(chunk_type="note", limit=10),
+        "linked": lambda: store.linked(ids[0], direction="both"),
+        "delete and restore": lambda: store.delete_chunk(ids[2]) and store.restore_chunk(ids[2]),
+    }
+
+
 @pytest.fixture(scope="module")
 def costs(tmp_path_factory: pytest.TempPathFactory, _no_look: None) -> dict[str, tuple[int, int]]:
     """Steps of each operation at 200 and at 2,000 chunks."""
@@ -58,25 +80,7 @@ def costs(tmp_path_factory: pytest.TempPathFactory, _no_look: None) -> dict[str,
             grow(memory, previous, size)
             memory.search("subject")  # reads what the batch wrote, so that no operation below does it
             ids = store.list_chunks(conversation_id="conv-3")
-            actions: dict[str, Callable[[], object]] = {
-                "remember": lambda size=size: memory.remember(  # type: ignore[misc]
-                    f"A new remark number {size}.", conversation_id="conv-3", tags=["all", "team-1"]
-                ),
-                "get": lambda ids=ids: store.get_chunk(ids[0]),  # type: ignore[misc]
-                "update": lambda ids=ids, size=size: store.update_chunk(ids[0], content=f"changed {size}"),  # type: ignore[misc]
-                "link": lambda ids=ids, size=size: store.add_link(ids[0], ids[1], "supports", size / 4000),  # type: ignore[misc]
-                "summaries": lambda ids=ids: store.summaries(ids),  # type: ignore[misc]
-                "neighbours": lambda ids=ids: store.neighbours(ids[1], 3, 3),  # type: ignore[misc]
-                "latest by tag": lambda: store.latest(10, tag="all"),
-                "latest": lambda: store.latest(10),
-                "list a conversation": lambda: store.list_chunks(conversation_id="conv-3"),
-                "a page of a tag": lambda: store.list_chunks(chunk_type="note", limit=10),
-                "linked": lambda ids=ids: store.linked(ids[0], direction="both"),  # type: ignore[misc]
-                "delete and restore": lambda ids=ids: (
-                    store.delete_chunk(ids[2]) and store.restore_chunk(ids[2])
-                ),  # type: ignore[misc]
-            }
-            for name, action in actions.items():
+            for name, action in actions(memory, ids, size).items():
                 found.setdefault(name, []).append(steps(store, action))
     return {name: (small, large) for name, (small, large) in found.items()}
 

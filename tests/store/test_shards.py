@@ -26,6 +26,7 @@ from rlm_mem.store.postgres import shards as module  # noqa: E402
 from rlm_mem.store.postgres.pool import Pool  # noqa: E402
 from rlm_mem.store.postgres.routes import Routes  # noqa: E402
 from rlm_mem.store.postgres.shards import assign, move_namespace, purge_moved, shards  # noqa: E402
+from tests.typed import postgres, present  # noqa: E402
 from tests.waiting import takes, until  # noqa: E402
 
 GRACE_SECONDS = module._GRACE_SECONDS
@@ -190,9 +191,9 @@ def test_an_interrupted_move_leaves_the_namespace_where_it_was_and_can_be_repeat
         assert count(directory, "shards") == 0
         move_namespace(directory, "a", other)
         assert count(directory, "shards") == 1
-        assert store.get_chunk(ids[1]).content == "There now."  # type: ignore[union-attr]
+        assert present(store.get_chunk(ids[1])).content == "There now."
     with ChunkStore(other, namespace="a") as store:
-        assert store.get_chunk(ids[0]).content == "Still here after _refuse_unequal_states."  # type: ignore[union-attr]
+        assert present(store.get_chunk(ids[0])).content == "Still here after _refuse_unequal_states."
         assert len(store.list_chunks()) == 5
 
 
@@ -294,8 +295,8 @@ def test_access_counts_after_the_copy_come_along(places: tuple[str, str]) -> Non
         store.checkpoint()
         move_namespace(directory, "a", other)
     with ChunkStore(other, namespace="a") as store, ChunkStore(directory, namespace="a") as again:
-        assert store.get_chunk(chunk_id, track=False).metadata.access_count == 7  # type: ignore[union-attr]
-        assert again.get_chunk(chunk_id, track=False).metadata.access_count == 7  # type: ignore[union-attr]
+        assert present(store.get_chunk(chunk_id, track=False)).metadata.access_count == 7
+        assert present(again.get_chunk(chunk_id, track=False)).metadata.access_count == 7
 
 
 @pytest.mark.parametrize("purged_later", [False, True])
@@ -307,7 +308,7 @@ def test_lines_that_a_recall_still_writes_to_the_old_place_come_along(
     with ChunkStore(directory, namespace="a") as recalling:
         recalling.create_chunk("Asked about.")
         recalling.backend.files("a").append(name, b'{"step": 1}\n')
-        recalling.backend.pin()  # type: ignore[attr-defined]
+        postgres(recalling.backend).pin()
 
         def write_late() -> None:
             recalling.backend.files("a").append(name, b'{"step": 2}\n')

@@ -18,6 +18,7 @@ from rlm_mem.search import passages, search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check, repair
 from rlm_mem.store.local import connections, local_index
+from tests.typed import local
 from tests.waiting import until
 
 pytestmark = pytest.mark.local_only("look at files")
@@ -64,7 +65,7 @@ def test_of_many_files_edited_while_closed_a_full_sync_notices_each_and_looks_of
     with ChunkStore(base) as store:
         assert store.list_chunks(tags=["pear"]) == [ids[-1]]  # opening looks at the latest
         until(lambda: store.list_chunks(tags=["pear"]) == [ids[0], ids[-1]], "the first")
-        until(lambda: store.backend._edited_before is None, "a look at all")  # type: ignore[attr-defined]
+        until(lambda: local(store.backend)._edited_before is None, "a look at all")
         edit(last, tags=["quince"])
         edit(first, tags=["quince"])
         assert [Path(path).stem for path in store.sync(full=True).changed] == [ids[0], ids[-1]]
@@ -150,7 +151,7 @@ def test_a_look_waits_for_no_writer(base: Path) -> None:
         with other.batch():
             other.create_chunk("The keel is of iron.")
             started = time.monotonic()
-            store.backend.look()  # type: ignore[attr-defined]
+            local(store.backend).look()
             assert search(store, "larch") == []
             assert time.monotonic() - started < store.config.store.lock_wait_seconds / 2
         until(lambda: search(store, "larch"), "the edit")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.typed import present
 
 from rlm_mem import Memory
 from rlm_mem.config import Config, SecretAction, SecretsConfig
@@ -306,7 +307,7 @@ def test_what_is_kept_is_never_said_to_be_hidden(
         made = Memory(store).remember(f"Remember {key}.", secrets=action)
         assert made.secrets == SecretsFound({"aws-access-key": 1}, hidden=False)
         assert "in clear" in str(made)
-        assert key in store.get_chunk(made.chunk_ids[0]).content  # type: ignore[union-attr]
+        assert key in present(store.get_chunk(made.chunk_ids[0])).content
         asked = RememberOperation(store).remember(f"Also {key}.", secrets=action)
         assert (asked["secrets"], asked["secrets_hidden"]) == ({"aws-access-key": 1}, 0)
 
@@ -316,7 +317,7 @@ def test_a_call_that_refuses_stores_nothing(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         for given in ({"text": key}, {"text": "fine", "metadata": {"a": {"b": key}}}):
             with pytest.raises(InvalidChunk, match="secrets are refused") as caught:
-                Memory(store).remember(**given, secrets="refuse")  # type: ignore[arg-type]
+                Memory(store).remember(**given, secrets="refuse")
             assert key not in str(caught.value)
         with pytest.raises(InputError, match="secrets must be one of redact, keep, refuse"):
             Memory(store).remember("x", secrets="hide")  # type: ignore[arg-type]
@@ -331,7 +332,7 @@ def test_a_private_key_longer_than_a_chunk_is_redacted_whole(tmp_path: Path) -> 
     )
     with opened(tmp_path, action="redact") as store:
         result = RememberOperation(store).remember(f"Before it.\n\n{pem}\n\nAfter it.")
-        text = " ".join(store.get_chunk(item).content for item in result["chunk_ids"])  # type: ignore[union-attr]
+        text = " ".join(present(store.get_chunk(item)).content for item in result["chunk_ids"])
     assert ALNUM not in text
     assert "Before it." in text
     assert "After it." in text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from re import (
-    _constants as code,  # type: ignore[attr-defined]
-    _parser as parser,  # type: ignore[attr-defined]
+    _constants as code,
+    _parser as parser,
 )
 from typing import Any
 

@@ -208,7 +208,7 @@ def load_rules(brain: Path | None) -> Rules:
 
 
 def load_limits(brain: Path | None) -> CaptureLimits:
-    """Load the limits of a brain's rules, without compiling patterns or reading the shipped rules (10 ms each).
+    """Load the limits of a brain's rules, without compiling patterns or reading the shipped rules.
 
     Raises:
         InvalidConfig, StorageError: as ``load_rules``, but not for invalid patterns.

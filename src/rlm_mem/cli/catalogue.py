@@ -1,8 +1,8 @@
 """The list of commands: name, panel in the help, summary and function of each.
 
-``rlm-mem --help`` and the help of a group are printed from this list, without loading a command or Typer, in 30 ms of
-CPU; Typer's own help, which needs Rich, takes 400 ms. A command line loads only the module of its command. This module
-does not import `typing`, which takes as long to load as everything else.
+``rlm-mem --help`` and the help of a group are printed from this list, without loading a command or Typer,
+whose own help needs Rich and takes far longer. A command line loads only the module of its command. This module does
+not import `typing`, which takes as long to load as everything else.
 """
 
 from __future__ import annotations

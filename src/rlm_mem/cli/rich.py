@@ -1,6 +1,6 @@
 """The parts of Rich that the command uses, loaded on first use (PEP 562).
 
-Rich takes 70 ms of CPU to load, a fifth of the shortest commands; ``--json``, hooks and ``rlm-mem mcp`` do not
+Rich takes a good part of the time of the shortest commands to load; ``--json``, hooks and ``rlm-mem mcp`` do not
 need it.
 """
 

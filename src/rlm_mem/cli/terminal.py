@@ -66,7 +66,7 @@ def screen() -> rich.Console:
 
 @lru_cache(maxsize=1)
 def _screen(_: object, columns: str | None) -> rich.Console:
-    """Return the console on this stream; creating one takes a third of the time for printing a line."""
+    """Return the console on this stream; creating one is slow beside printing a line."""
     made = rich.Console(highlight=False, markup=False, emoji=False)
     if not made.is_terminal and columns is None:
         made.width = UNCUT

@@ -4,7 +4,7 @@ Each host call returns to this loop as a snapshot, so an exception of the driver
 ``except`` of the program can catch it.
 
 The pool of workers, the only global state of the package, is opened on first use, closed at exit and refused in a
-forked child. A worker takes some 9 MB and serves one session at a time. An idle session releases its worker when
+forked child. A worker serves one session at a time. An idle session releases its worker when
 another session needs one, and restores its namespace later.
 """
 

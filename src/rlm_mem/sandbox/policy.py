@@ -5,9 +5,9 @@ correct itself in one turn (docs/spec/sandbox.md, Language). The checks are not 
 circumvented: the engine's worker process confines the program.
 
 The parser of CPython 3.11 and 3.12 counts its depth for the whole interpreter: if two threads parse at the same time,
-both can fail with a SystemError. A lock prevents that. Parsing blocks the interpreter for about 4 µs per token, so the
-number of tokens is bounded. Names are collected from all fields of a node, not by type of statement, so that syntax of
-a later Python (``type X = …``) is covered.
+both can fail with a SystemError. A lock prevents that. Parsing blocks the interpreter, so the number of
+tokens is bounded. Names are collected from all fields of a node, not by type of statement, so that syntax of a later
+Python (``type X = …``) is covered.
 """
 
 from __future__ import annotations

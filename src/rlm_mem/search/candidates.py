@@ -1,7 +1,7 @@
 """The first stage of search: a bounded number of candidate segments from the backend's index, ready to be ranked.
 
 Candidates are the best chunks by tuned BM25 over whole chunks, their neighbours in conversation order (without them
-ranking misses a fifth of the answers) and chunks of a period that the question names. All that ranking needs is
+ranking misses many answers) and chunks of a period that the question names. All that ranking needs is
 returned as arrays, so the ranker does no I/O.
 """
 

@@ -260,7 +260,7 @@ def question_kind(text: str) -> str:
 
 @cache
 def _compiled(form: str) -> re.Pattern[str]:
-    """Compile a form when it is first needed: few questions try all kinds, and compiling all takes 4 ms."""
+    """Compile a form when it is first needed: few questions try all kinds."""
     return re.compile(form, re.IGNORECASE)
 
 

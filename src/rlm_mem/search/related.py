@@ -209,7 +209,7 @@ def _heads() -> dict[str, tuple[str, ...]]:
 def related_terms(term: str, analyser: Analyser) -> tuple[str, ...]:
     """Return the terms of the members of the classes that `term` names, as `analyser` forms them; only for English.
 
-    Only the classes needed are analysed: stemming the whole table would take a tenth of a second.
+    Only the classes needed are analysed: stemming the whole table would take longer than a search.
     """
     if analyser.language != "english":
         return ()

@@ -73,7 +73,8 @@ class CandidateSourceContract(StoreFixtures):
                     store.restore_chunk(chosen)
             else:
                 store.delete_chunk(chosen, permanent=True)
-            ids = [one for one in ids if store.exists(one)]
+            if not store.exists(chosen):
+                ids.remove(chosen)
         return store
 
     def test_figures_equal_a_recount(self, searched: ChunkStore) -> None:

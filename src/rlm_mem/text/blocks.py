@@ -389,7 +389,7 @@ def _label(stamp: str) -> re.Pattern[str]:
 
 _LABEL = _label(_STAMP)
 _LABEL_WITHOUT_STAMP = _label("(?!)")
-"""The pattern without time stamps, which take 4 ms to compile."""
+"""The pattern without time stamps, which take long to compile."""
 
 
 class SpeakerLabel(Struct, frozen=True, gc=False):

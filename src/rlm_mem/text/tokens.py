@@ -1,6 +1,6 @@
 """Counts tokens exactly, offline (encoding o200k).
 
-The tables of the package `toktok-rs` take a third of a second to load, so it is imported with the first count.
+The tables of the package `toktok-rs` take long to load, so it is imported with the first count.
 """
 
 from __future__ import annotations

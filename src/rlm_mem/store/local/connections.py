@@ -4,7 +4,7 @@ The index is derived from the files: if a call finds it damaged, the index is se
 repeated.
 
 Files are synced before a write is acknowledged. The index can be rebuilt from them, so its commits are not synced
-one by one, which would make a write take 1.5 to 2 times as long. A killed process loses nothing by that, but a
+one by one, which would make a write slower. A killed process loses nothing by that, but a
 power cut or a system crash may leave a damaged index. Therefore an empty file beside the index, named after the
 boot of the system, marks unsynced commits: it is created and synced before the first of them, and removed once
 everything is synced. A mark of an earlier boot means that the index cannot be trusted.

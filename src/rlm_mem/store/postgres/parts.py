@@ -3,8 +3,8 @@
 A list belongs to an *owner* (a term, a conversation) and consists of entries sorted by their *key* (a chunk, a
 term). It is split into parts of at most `PART` entries; a part is one row `(ns, owner, first, entries)` with the
 keys from `first` up to the `first` of the next part. So a write rewrites a few hundred bytes per list, and a whole
-list is read from few rows that are adjacent in the index: one row per entry takes five times the space and a
-hundred times as long to read (measured: docs/many-machines.md). An entry is three little-endian 32-bit words: its
+list is read from few rows that are adjacent in the index: one row per entry takes far more space and
+time to read. An entry is three little-endian 32-bit words: its
 key and two figures.
 """
 
