@@ -102,13 +102,16 @@ def cursor(said: Iterable[Said]) -> list[dict[str, Any]]:
 
 
 def qwen(said: Iterable[Said]) -> list[dict[str, Any]]:
-    """A transcript of Qwen Code, with what it records of itself."""
+    """A transcript of Qwen Code, with what it records of itself, and of hooks after each prompt."""
+    told = "<qwen:user-prompt-submit-context>\nWe decided to keep {}.\n</qwen:user-prompt-submit-context>"
     lines: list[dict[str, Any]] = [{"type": "system", "provenance": "system", "subtype": "ui_telemetry"}]
     for number, (who, text) in enumerate(said):
         role, parts = (
             ("user", []) if who == "user" else ("model", [{"text": "We decided to think.", "thought": True}])
         )
         message = {"role": role, "parts": [*parts, {"text": text}]}
+        if who == "user":
+            message["parts"].append({"text": told.format(f"what was told {number}")})
         lines.append(
             {"type": who, "timestamp": AT.format(number % 60), "sessionId": "s-1", "message": message}
         )
@@ -116,12 +119,12 @@ def qwen(said: Iterable[Said]) -> list[dict[str, Any]]:
 
 
 def gemini(said: Iterable[Said]) -> dict[str, Any]:
-    """A session of Gemini CLI: one JSON object. Context of hooks is before the prompt, in the same text."""
-    told = "<hook_context>We decided to keep what was told.</hook_context>\n\n"
+    """A session of Gemini CLI: one JSON object. Context of hooks is before the prompt in its text, and after it."""
+    told = "<hook_context>We decided to keep what was told.</hook_context>"
     messages = [
         {
             "id": str(number), "timestamp": AT.format(number % 60), "type": "user" if who == "user" else "gemini",
-            "content": [{"text": told + text}] if who == "user" else text,
+            "content": [{"text": f"{told}\n\n{text}"}, {"text": told}] if who == "user" else text,
             "thoughts": [{"subject": "x", "description": "We decided to think."}],
         }
         for number, (who, text) in enumerate(said)
@@ -168,7 +171,6 @@ _INPUTS: dict[str, dict[str, dict[str, Any]]] = {
         "session-start": {"hook_event_name": "SessionStart", "source": "startup"},
         "user-prompt": {"hook_event_name": "BeforeAgent"},
         "stop": {"hook_event_name": "AfterAgent", "prompt": "x", "prompt_response": "y", "stop_hook_active": False},
-        "pre-compact": {"hook_event_name": "PreCompress", "trigger": "auto"},
         "session-end": {"hook_event_name": "SessionEnd", "reason": "exit"},
     },
     "qwen-code": {

@@ -84,10 +84,9 @@ def test_every_client_captures_the_same_of_the_same_session(
     client: str, hook: Hook, brain: Path, tmp_path: Path
 ) -> None:
     transcript = written(tmp_path / "transcript", client, SAID)
-    for kind in ("stop", "pre-compact", "stop"):
+    kinds = ("stop", "pre-compact", "stop", "session-end")
+    for kind in (kind for kind in kinds if kind in hook_client_named(client).events):
         assert hook(kind, client, transcript).out == ""
-    if "session-end" in hook_client_named(client).events:
-        assert hook("session-end", client, transcript).out == ""
     assert texts(brain) == KEPT
     assert texts(brain, "default") == []
 
@@ -642,6 +641,34 @@ def test_without_a_transcript_what_the_event_tells_is_captured(
     for _ in range(2):
         hook("stop", client=client, **{field: told})
     assert texts(brain) == [f"Agent: {told}", "User: We decided to store every date of the ledger in UTC."]
+
+
+@pytest.mark.parametrize(
+    ("client", "fields"),
+    [
+        ("gemini-cli", {"prompt": "<hook_context>- The port is 5433.</hook_context>\n\n{}"}),
+        ("gemini-cli", {"prompt": "{}<hook_context>- The port is 5433.</hook_context>"}),
+        ("qwen-code", {"prompt": "{} The port is 5433, says the pasted file.", "submitted_prompt": "{}"}),
+    ],
+)
+@pytest.mark.local_only("about the fields of an event")
+def test_a_prompt_is_what_was_typed_and_not_what_is_sent_with_it(
+    client: str, fields: dict[str, str], hook: Hook, memory: Memory, brain: Path
+) -> None:
+    memory.remember("The port of the ledger database is 5433.")
+    said = {name: form.format("We decided to store all dates in UTC.") for name, form in fields.items()}
+    assert hook("user-prompt", client, **said).out == ""
+    assert texts(brain) == ["User: We decided to store all dates in UTC."]
+    asked = {name: form.format("Which port has the ledger database?") for name, form in fields.items()}
+    assert "5433" in hook("user-prompt", client, **asked).json["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.local_only("about the fields of an event")
+def test_a_result_of_a_tool_is_no_prompt(hook: Hook, brain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Qwen Code runs the hook with each result, without a prompt, and waits for it: the memory is not even opened."""
+    monkeypatch.setattr(Memory, "open", lambda *_, **__: pytest.fail("opened"))
+    assert hook("user-prompt", "qwen-code", prompt="").out == ""
+    assert not log_file().exists()
 
 
 @pytest.mark.parametrize("client", ["claude-code", "gemini-cli"])

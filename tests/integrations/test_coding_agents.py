@@ -26,6 +26,7 @@ from rlm_mem import Memory
 REPLY = "We decided to use PostgreSQL for the ledger service because SQLite locks under load."
 PROMPT = "Always run the linter before you commit. Which database does the ledger use?"
 SHARED = "Always answer in British English."
+RELEVANT = "We decided that the linter before each commit is ruff."
 NAMESPACE = "project/github.com/acme/ledger"
 INSTALLED = Path(__file__).parents[2] / "build" / "clients" / "node_modules" / ".bin"
 SECONDS = 120
@@ -70,6 +71,7 @@ def made_repository(parent: Path, name: str) -> Path:
 def brain(tmp_path: Path) -> Path:
     with Memory.open(tmp_path / "brain") as memory:
         memory.remember(SHARED, chunk_type="preference")
+        memory.remember(RELEVANT, chunk_type="fact")
     return tmp_path / "brain"
 
 
@@ -98,13 +100,12 @@ def ran(repository: Path, command: list[str], environ: dict[str, str]) -> None:
 
 
 def check(brain: Path, apis: PlayedApis) -> None:
-    """The model was told what the person prefers; what was said was captured for the project, once."""
-    assert any(SHARED in body for body in apis.asked), "nothing was told"
+    """The model was told what fits; what was said was captured for the project, once, and not what was told."""
+    for told in (SHARED, RELEVANT):
+        assert any(told in body for body in apis.asked), f"not told: {told}"
     with Memory.open(brain, namespace=NAMESPACE) as memory:
-        kept = {chunk.type: chunk.content for chunk in memory.store.iter_chunks()}
-    assert sorted(kept) == ["decision", "preference"]
-    assert REPLY in kept["decision"]
-    assert "Always run the linter before you commit" in kept["preference"]
+        kept = sorted(chunk.content for chunk in memory.store.iter_chunks())
+    assert kept == [f"Agent: {REPLY}", "User: Always run the linter before you commit."]
 
 
 Session = tuple[list[str], dict[str, str]]
@@ -229,7 +230,7 @@ def test_a_client_reads_the_person_and_its_project_and_writes_to_its_project(
         with Memory.open(brain, namespace=f"project/github.com/acme/{name}") as memory:
             assert [chunk.content for chunk in memory.store.iter_chunks()] == [text]
     with Memory.open(brain) as memory:
-        assert [chunk.content for chunk in memory.store.iter_chunks()] == [SHARED]
+        assert {chunk.content for chunk in memory.store.iter_chunks()} == {SHARED, RELEVANT}
 
 
 def test_the_plugin_of_claude_code_is_installed_as_its_page_says(
@@ -270,6 +271,28 @@ def test_a_program_on_the_claude_agent_sdk(
     said = asyncio.run(asyncio.wait_for(use(), SECONDS))
     assert any(REPLY in one for one in said), said
     check(brain, apis)
+
+
+def test_the_memories_are_given_again_after_a_compaction(brain: Path, repository: Path) -> None:
+    pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is not installed: make test-clients")
+    from rlm_mem.integrations.claude_agent import memory_hooks
+
+    hooks = memory_hooks(brain)
+
+    async def told(name: Any, **more: Any) -> str:
+        event: Any = {"session_id": "s-1", "cwd": str(repository), "hook_event_name": name, **more}
+        return str(await hooks[name][0].hooks[0](event, None, {"signal": None}))
+
+    async def use() -> list[bool]:
+        said = []
+        for compacted in (False, False, True):
+            if compacted:
+                await told("PreCompact", trigger="auto", custom_instructions=None)
+            text = await told("UserPromptSubmit", prompt="Which linter runs before a commit?")
+            said.append(SHARED in text and RELEVANT in text)
+        return said
+
+    assert asyncio.run(use()) == [True, False, True]
 
 
 @pytest.mark.parametrize(

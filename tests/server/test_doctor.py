@@ -151,6 +151,27 @@ def test_complete_old_and_broken_hooks_are_distinguished(
     assert "hooks gemini-cli" not in told  # what cannot be read has none
 
 
+@pytest.mark.usefixtures("no_engines")
+@pytest.mark.local_only("look at files")
+def test_the_hook_of_an_event_that_is_no_longer_used_is_named_and_removed_by_the_next_installation(
+    run: Run, memory: Memory
+) -> None:
+    def found() -> tuple[str, str]:
+        listed = run("doctor", "--json").json["findings"]
+        [one] = [one for one in listed if one["subject"] == "hooks gemini-cli"]
+        return one["state"], one["message"]
+
+    run("install", "gemini-cli", "--hooks")
+    file = Path.home() / ".gemini" / "settings.json"
+    settings = json.loads(file.read_text())
+    former = json.loads(json.dumps(settings["hooks"]["AfterAgent"]).replace("hook stop", "hook pre-compact"))
+    settings["hooks"]["PreCompress"] = former
+    file.write_text(json.dumps(settings))
+    assert found() == ("warning", f"{file} has PreCompress, which is no longer used")
+    run("install", "gemini-cli", "--hooks")
+    assert found() == ("ok", f"set up in {file}, for 4 events")
+
+
 @pytest.mark.local_only("look at files")
 @pytest.mark.usefixtures("no_engines")
 @pytest.mark.parametrize("enabled", [True, False])

@@ -8,6 +8,7 @@ huge, broken, half written or nested too deeply are skipped.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +27,8 @@ _SPEAKERS: dict[str, Speaker] = {
 }  # fmt: skip
 _TEXT_PARTS = (None, "text", "input_text", "output_text")
 _INSERTED = ("<", "# AGENTS.md", "Caveat: The messages below", "[Request interrupted")
+# What hooks told the model: Gemini CLI and Qwen Code record it with the prompt, in tags that it cannot close.
+_TOLD = re.compile(r"<(hook_context|qwen:user-prompt-submit-context)>.*?(?:</\1>|\Z)", re.DOTALL)
 
 
 class Session(FrozenRecord, frozen=True):
@@ -132,6 +135,11 @@ def _decode_entry(line: bytes) -> dict[str, Any] | None:
     return entry if isinstance(entry, dict) else None
 
 
+def without_context(text: str) -> str:
+    """Return what a person typed: a prompt without the context that hooks added to it."""
+    return _TOLD.sub("", text).strip()
+
+
 def _messages_of(entry: dict[str, Any]) -> Iterator[SessionMessage]:
     """Yield the messages of one entry, in the format of any client."""
     if entry.get("isMeta") or entry.get("isSidechain") or entry.get("isCompactSummary"):
@@ -151,11 +159,9 @@ def _messages_of(entry: dict[str, Any]) -> Iterator[SessionMessage]:
     if speaker is None:
         return
     content = next((inner[key] for key in ("content", "parts", "message") if key in inner), None)
-    text = _text(content).strip()
+    text = without_context(_text(content))
     if text.startswith("<user_query>"):  # Cursor
         text = text.removeprefix("<user_query>").partition("</user_query>")[0].strip()
-    if text.startswith("<hook_context>"):  # Gemini CLI puts what hooks added before the prompt
-        text = text.partition("</hook_context>")[2].strip()
     if text and not text.startswith(_INSERTED):
         # JSON may contain half a surrogate pair.
         safe = text[:_MAX_TEXT].encode("utf-8", "replace").decode("utf-8")

@@ -32,8 +32,9 @@ def memory_hooks(
 ) -> dict[HookEvent, list[HookMatcher]]:
     """Hooks for ``ClaudeAgentOptions(hooks=…)``.
 
-    With the first prompt of a session the agent gets the general memories of its project and its user, and with every
-    prompt those that are relevant to it; no memory is given twice in a session. At the end of each turn and before
+    With the first prompt of a session, and the first after its context was compacted, the agent gets the general
+    memories of its project and its user, and with every prompt those that are relevant to it; no memory is given twice
+    in a session without a compaction between. At the end of each turn and before
     compaction, the conversation is captured by rules. A hook never fails: errors are logged
     (``rlm_mem.integrations.claude_agent``).
 
@@ -50,7 +51,7 @@ def memory_hooks(
     return {
         "UserPromptSubmit": [HookMatcher(hooks=[hooks.add_context], timeout=_SECONDS)],
         "Stop": turn_ended,
-        "PreCompact": [HookMatcher(hooks=[partial(hooks.capture, "pre-compact")], timeout=_SECONDS)],
+        "PreCompact": [HookMatcher(hooks=[hooks.before_compaction], timeout=_SECONDS)],
     }
 
 
@@ -71,6 +72,10 @@ class _Hooks:
         if not text:
             return {}
         return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": text}}
+
+    async def before_compaction(self, event: HookInput, *_: object) -> HookJSONOutput:
+        self._begun.discard(str(event.get("session_id")))  # the new context contains no memories
+        return await self.capture("pre-compact", event)
 
     async def capture(self, kind: str, event: HookInput, *_: object) -> HookJSONOutput:
         await asyncio.to_thread(self._carry_out, kind, event)

@@ -224,6 +224,9 @@ def _hooks_in(client: HookClient, file: Path, found: Mapping[str, str], *, share
     missing = [event for event in client.events.values() if event not in found]
     if missing:
         return Diagnosis(subject, WARN, f"{file} lacks {', '.join(missing)}", again)
+    former = sorted(set(found) - set(client.events.values()))
+    if former:
+        return Diagnosis(subject, WARN, f"{file} has {', '.join(former)}, which is no longer used", again)
     return Diagnosis(subject, OK, f"set up in {file}, for {len(found)} events")
 
 

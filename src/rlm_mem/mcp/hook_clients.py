@@ -100,7 +100,7 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
             "session-start": "SessionStart",
             "user-prompt": "BeforeAgent",
             "stop": "AfterAgent",
-            "pre-compact": "PreCompress",
+            # Not PreCompress: it runs before each request to the model, which waits for it, also without compression.
             "session-end": "SessionEnd",
         },
         lambda home, env: Path(env.get("GEMINI_CLI_HOME") or home) / ".gemini" / "settings.json",

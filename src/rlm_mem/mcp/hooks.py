@@ -21,7 +21,7 @@ from rlm_mem import capture
 from rlm_mem.capture.context import AgentContext, prompt_context, session_context
 from rlm_mem.capture.projects import Project, project_of
 from rlm_mem.capture.rules import load_limits, load_rules
-from rlm_mem.capture.transcripts import Session, SessionMessage
+from rlm_mem.capture.transcripts import Session, SessionMessage, without_context
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, InvalidConfig, RlmMemError, StorageError
 from rlm_mem.store.core.brain_files import SHOWN
@@ -94,6 +94,8 @@ def handle_event(
     Raises:
         RlmMemError: the event is malformed, or the memory cannot be used.
     """
+    if kind == "user-prompt" and not _prompt(event):
+        return ""  # Qwen Code runs this hook again with every result of a tool
     is_paused = paused() is not None
     project = project_of(_folder(event))
     own = namespace or (project.namespace if project is not None else None)
@@ -143,10 +145,9 @@ def _context_for(
             project_memory, shared, project.name if project is not None else "", budget=limits.context_tokens
         )
     else:
-        prompt = event.get("prompt")
         context = prompt_context(
             [one for one in (project_memory, shared) if one is not None],
-            prompt if isinstance(prompt, str) else "",
+            _prompt(event),
             budget=limits.prompt_tokens,
             known=known.get(session.id, ()),
         )
@@ -190,13 +191,22 @@ def _capture(
         capture.capture_transcript(memory, path, session, rules, skip=skip)
         return
     messages = []
-    if isinstance(text := event.get("prompt"), str) and text.strip():
+    if text := _prompt(event):
         messages.append(SessionMessage("user", text))
     text = _first(event, "last_assistant_message", "prompt_response", "text")
     if isinstance(text, str) and text.strip():
         messages.append(SessionMessage("agent", text))
     if messages:
         capture.capture_messages(memory, messages, session, rules)
+
+
+def _prompt(event: Mapping[str, Any]) -> str:
+    """Return what the user typed; empty if the event has none.
+
+    ``prompt`` may be what is sent to the model, with generated text, where a client has ``submitted_prompt`` too.
+    """
+    prompt = _first(event, "submitted_prompt", "prompt")
+    return without_context(prompt) if isinstance(prompt, str) else ""
 
 
 def _transcript(event: Mapping[str, Any]) -> Path | None:
