@@ -15,7 +15,6 @@ from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageErr
 from rlm_mem.merging import MERGE_CONFLICT, NOT_FETCHED, sides
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.brain_files import is_mirror
 from rlm_mem.store.core.changes import is_logged
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
@@ -32,6 +31,7 @@ from rlm_mem.store.core.records import (
     IMPORTED,
     ChunkRow,
     IndexEntry,
+    is_mirror,
 )
 from rlm_mem.store.local.backup import abandoned_backups, remove_abandoned_backups
 from rlm_mem.store.local.folder import Layout, former_versions, read_chunk_file, status_at
