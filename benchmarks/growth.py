@@ -121,14 +121,11 @@ def measure_uses(memory: Memory, size: int, scratch: Path) -> dict[str, Any]:
 
 def three_hops(memory: Memory, start: str) -> int:
     """Chunks within three links of one, ten links of each followed; how many."""
-    seen, edge = {start}, [start]
+    seen, edge = {start}, {start}
     for _ in range(3):
-        edge = [
-            found.chunk_id
-            for chunk_id in edge
-            for found in memory.store.linked(chunk_id, limit=10)
-            if not (found.chunk_id in seen or seen.add(found.chunk_id))  # type: ignore[func-returns-value]
-        ]
+        found = {one.chunk_id for chunk_id in edge for one in memory.store.linked(chunk_id, limit=10)}
+        edge = found - seen
+        seen |= edge
     return len(seen)
 
 

@@ -347,8 +347,8 @@ class GivenServer:
         """The same on another server of the cluster: host and port."""
         import psycopg
 
-        there = {**self._given, **node, **({"dbname": database} if database else {})}
-        with psycopg.connect(**there, autocommit=True) as connection:  # type: ignore[arg-type]
+        there: dict[str, Any] = {**self._given, **node, **({"dbname": database} if database else {})}
+        with psycopg.connect(**there, autocommit=True) as connection:
             cursor = connection.execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -439,8 +440,8 @@ def test_a_model_judges_as_many_as_set_and_never_what_came_from_elsewhere(
             else "hm"
         )
 
-    def told(memory: Memory, *texts: str, **more: str) -> RememberResult:
-        return [memory.remember(text, **more) for text in texts][-1]  # type: ignore[arg-type]
+    def told(memory: Memory, *texts: str, **more: Any) -> RememberResult:
+        return [memory.remember(text, **more) for text in texts][-1]
 
     with Memory.open(tmp_path / "brain", llm=model) as memory:
         made = told(memory, "The ferry leaves at 6:10.", "The ferry leaves at 6:40.")

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -123,7 +124,7 @@ def test_edit_refuses_when_somebody_else_changed_the_chunk(
     run: Run, notes: Notes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = f'rlm-mem chunk update {notes["tea"]} --content "somebody else was quicker"'
-    monkeypatch.setenv("PATH", f"{Path(os.sys.executable).parent}:{os.environ['PATH']}")  # type: ignore[attr-defined]
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.setenv("EDITOR", editor(tmp_path, f'{other} && sed -i s/green/white/ "$1"'))
     ran = run("edit", notes["tea"])
     assert ran.code == 1

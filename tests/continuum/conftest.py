@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,22 +35,22 @@ class StillClock:
 
 
 def open_continuum(
-    brain: Path | str, clock: StillClock, namespace: str | None = None, **settings: object
+    brain: Path | str, clock: StillClock, namespace: str | None = None, **settings: Any
 ) -> Continuum:
-    config = Config.load(None, environ={}, store=QUICK, **settings)  # type: ignore[arg-type]
+    config = Config.load(None, environ={}, store=QUICK, **settings)
     return Memory.open(brain, clock=clock, config=config, namespace=namespace).continuum
 
 
 def record(continuum: Continuum, goal: str = "Fetch and summarise a page", **more: object) -> TieredMemory:
     """A log that meets every condition of High→Mid unless told otherwise."""
-    given: dict[str, object] = {
+    given: dict[str, Any] = {
         "success": True,
         "indicators": ["five lines"],
         "project": "alpha",
         "steps": STEPS,
     }
     given |= more
-    return continuum.traces.record(goal, given.pop("steps"), **given)  # type: ignore[arg-type]
+    return continuum.traces.record(goal, given.pop("steps"), **given)
 
 
 def trace_of(continuum: Continuum, goal: str = "Fetch and summarise a page", **more: object) -> TieredMemory:

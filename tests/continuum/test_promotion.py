@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rlm_mem.chunk import Chunk
 from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.runs import read_run
 from rlm_mem.errors import InvalidMemory
@@ -346,9 +347,10 @@ def test_a_use_of_a_chunk_moves_its_confidence(continuum: Continuum) -> None:
     chunk = continuum.store.create_chunk("A fact.", "fact", confidence=0.8)
     up = continuum.traces.use(chunk.id, True)
     down = continuum.traces.use(chunk.id, False, error="it was wrong")
-    assert up.metadata.confidence > 0.8 > down.metadata.confidence - 0.03  # type: ignore[union-attr]
-    assert down.metadata.confidence < up.metadata.confidence  # type: ignore[union-attr]
-    assert down.metadata.extra["success_rate"] == 0.5  # type: ignore[union-attr]
+    assert isinstance(up, Chunk) and isinstance(down, Chunk)
+    assert up.metadata.confidence > 0.8 > down.metadata.confidence - 0.03
+    assert down.metadata.confidence < up.metadata.confidence
+    assert down.metadata.extra["success_rate"] == 0.5
 
 
 def test_undoing_the_promotion_of_a_chunk_lets_it_be_promoted_again(continuum: Continuum) -> None:

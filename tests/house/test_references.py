@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from tests.house.sources import PAGES, ROOT, listed, named, nodes, text
+from tests.typed import present
 
 FOLDERS = ("src", "tests", "benchmarks", "examples", "tools")
 PROGRAMS = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
@@ -90,7 +91,7 @@ def is_heading(page: str, words: str) -> bool:
 
 def test_no_docstring_holds_the_quotes_of_a_wrong_line_break() -> None:
     wrong = [
-        f"{named(path)}:{node.body[0].lineno}: {BROKEN.search(written).group()!r}"  # type: ignore[union-attr]
+        f"{named(path)}:{node.body[0].lineno}: {present(BROKEN.search(written)).group()!r}"
         for path in PROGRAMS
         if any(BROKEN.search(written) for written in LONG_TEXT.findall(text(path)))  # most need not be parsed
         for node in nodes(path)

@@ -137,7 +137,7 @@ def off(walk: Walk, files: int, functions: int) -> str:
     if all(-slack(recorded, SHORTER) <= now - recorded <= slack(recorded) for now, recorded in counts):
         return ""
     size = f"{len(walk.files)} files, {len(walk.functions)} functions, recorded are {files} and {functions}"
-    return f"{size}: shorten the path, or record it by `python -m tests.house.test_walks` and say why it is longer"
+    return f"{size}: shorten the path, or record it (`python -m tests.house.test_walks`) and say why it is longer"
 
 
 def slack(recorded: int, share: float = SLACK) -> int:

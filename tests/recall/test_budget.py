@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,9 @@ class Clock:
         return self.now
 
 
-def unlimited(**limits: object) -> Budget:
-    values: dict[str, object] = dict.fromkeys(BUDGET_NAMES)
-    return Budget(Limits(**(values | limits)))  # type: ignore[arg-type]
+def unlimited(**limits: Any) -> Budget:
+    values: dict[str, Any] = dict.fromkeys(BUDGET_NAMES)
+    return Budget(Limits(**(values | limits)))
 
 
 def test_iterations_run_out_with_max_iterations_error() -> None:
@@ -180,6 +181,6 @@ def test_a_hundred_threads_together_make_no_call_too_many() -> None:
         {"usd": Decimal("sNaN")},
     ],
 )
-def test_limits_out_of_range_are_refused(limits: dict[str, object]) -> None:
+def test_limits_out_of_range_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(InvalidConfig):
-        Limits(**limits)  # type: ignore[arg-type]
+        Limits(**limits)

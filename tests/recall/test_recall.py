@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from recall_memories import block, fill
@@ -21,8 +22,8 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 READ_ALL = block("for i in search_chunks('Carla Lisbon Oslo'):\n    print(i, read_chunk(i)['content'])")
 
 
-def recall(store: ChunkStore, *replies: object, query: str = "Where does Carla live?") -> RecallResult:
-    return RecallOperation(store, ScriptedLLM(replies)).recall(query)  # type: ignore[arg-type]
+def recall(store: ChunkStore, *replies: Any, query: str = "Where does Carla live?") -> RecallResult:
+    return RecallOperation(store, ScriptedLLM(replies)).recall(query)
 
 
 def test_a_recall_reads_and_answers_with_the_chunks_it_rests_on(store: ChunkStore) -> None:

@@ -48,11 +48,19 @@ def remembered(service: Service) -> list[str]:
     return ids
 
 
+def text_in(content: object) -> str:
+    """The text of a part of a result, a resource or a prompt, which must be text."""
+    text = getattr(content, "text", None)
+    assert isinstance(text, str), content
+    return text
+
+
 async def drive(client: Client, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """Call a tool that must work; the client checks what it gives against its schema, and this its text copy."""
     result = await client.call_tool(name, arguments)
-    assert not result.is_error, result.content[0].text  # type: ignore[union-attr]
-    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+    said = text_in(result.content[0])
+    assert not result.is_error, said
+    assert json.loads(said) == result.structured_content
     return dict(result.structured_content)
 
 
@@ -118,11 +126,11 @@ async def drive_all(client: Client) -> set[str]:
         refused = await client.call_tool("review_decide", decision)
         used.add("review_decide")
         assert refused.is_error
-        assert "no review case" in refused.content[0].text  # type: ignore[union-attr]
+        assert "no review case" in text_in(refused.content[0])
         outside = await client.call_tool("sync_folder", {"path": "/"})
         used.add("sync_folder")
         assert outside.is_error
-        assert "RLM_MEM_INGEST_FOLDERS" in outside.content[0].text  # type: ignore[union-attr]
+        assert "RLM_MEM_INGEST_FOLDERS" in text_in(outside.content[0])
         assert (await use("persona", message="set verbosity to 80"))["sliders"]["verbosity"] == 80
         former = (await use("changes", limit=1))["changes"][0]
         undone = await use("undo")

@@ -18,6 +18,7 @@ from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.search import Filters, search
 from rlm_mem.store.core.joined_store import JoinedStore
+from tests.server.conftest import text_in
 from tests.typed import present
 
 PROJECT = "project/github.com/acme/ledger"
@@ -199,7 +200,7 @@ def test_a_client_starts_the_server_in_a_repository(tmp_path: Path, monkeypatch:
             refused = await client.call_tool("forget", {"ids": [shared]})
             listed = await client.read_resource(f"memory://chunks/{shared}")
             assert refused.is_error
-            assert SHARED in listed.contents[0].text  # type: ignore[union-attr]
+            assert SHARED in text_in(listed.contents[0])
             return dict(found.structured_content or {})
 
     found = asyncio.run(run())

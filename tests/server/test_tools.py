@@ -18,7 +18,7 @@ from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.links import TagCount
 from rlm_mem.sandbox.engine import Stop
 from tests.continuum.conftest import learning, rewrite
-from tests.server.conftest import Ask, drive_all
+from tests.server.conftest import Ask, drive_all, text_in
 
 CORE = {"usage_count": 100, "success_count": 99, "success_rate": 0.99, "confidence_score": 0.995}
 
@@ -292,7 +292,7 @@ def test_memories_and_recalls_can_be_read_as_resources(served: McpServer, rememb
             assert templates == ["memory://chunks/{id}", "memory://trajectories/{id}"]
             read = {}
             for uri in (*listed, f"memory://trajectories/{trajectory}"):
-                read[uri] = json.loads((await client.read_resource(uri)).contents[0].text)  # type: ignore[union-attr]
+                read[uri] = json.loads(text_in((await client.read_resource(uri)).contents[0]))
             return read
 
     read = asyncio.run(go())
@@ -328,7 +328,7 @@ def test_prompts_are_filled_in(served: McpServer) -> None:
             for prompt in (await client.list_prompts()).prompts:
                 arguments = {one.name: "the {} ledger" for one in prompt.arguments or []}
                 made = await client.get_prompt(prompt.name, arguments)
-                texts.append(made.messages[0].content.text)  # type: ignore[union-attr]
+                texts.append(text_in(made.messages[0].content))
             return texts
 
     texts = asyncio.run(go())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +17,10 @@ from tests.typed import present
 TIME = "2026-02-10T21:37:00.000000Z"
 
 
-def whole(content: str = "The kestrel nests in the pump house.", **fields: object) -> Chunk:
+def whole(content: str = "The kestrel nests in the pump house.", **fields: Any) -> Chunk:
     metadata = ChunkMetadata(TIME, TIME, TIME, 7, 0.9, "talk", "import", content_hash(content))
     links = [ChunkLinks("chunk-not-there-yet", "my_own_type", 0.3, TIME, "because")]
-    return Chunk("chunk-a", content, 12, "my_type", metadata, links, ["a"], 5, **fields)  # type: ignore[arg-type]
+    return Chunk("chunk-a", content, 12, "my_type", metadata, links, ["a"], 5, **fields)
 
 
 @pytest.fixture

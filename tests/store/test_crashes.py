@@ -9,6 +9,7 @@ import random
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ def test_kills_in_the_middle_of_writes_lose_nothing_acknowledged(base: Path, kil
     gone: dict[str, str] = {}
     for run in range(kills):
         read_end, write_end = os.pipe()
-        pid = in_child(lambda end=write_end, seed=run: busy_writer(base, end, seed))  # type: ignore[misc]
+        pid = in_child(partial(busy_writer, base, write_end, run))
         os.close(write_end)
         with os.fdopen(read_end, "rb") as pipe:
             first = pipe.readline()

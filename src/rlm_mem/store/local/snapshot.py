@@ -271,9 +271,8 @@ def open_snapshot(folder: Path) -> Snapshot:
 def _read_array(path: Path, dtype: npt.DTypeLike, count: int, mark: list[int]) -> Array | FileArray:
     """Read the array in a `.npy` file; raise `DamagedSnapshot` if the file was altered.
 
-    This replaces `np.load`, which evaluates each header as Python and resolves each path, which would
-    slow opening a snapshot. The checksum is compared only if the file's modification time shows that it was written or
-    copied.
+    This replaces `np.load`, which is slow: it evaluates each header as Python and resolves each path. The checksum is
+    compared only if the file's modification time shows that it was written or copied.
     """
     expected = np.dtype(dtype)
     file = path.open("rb", buffering=0)
