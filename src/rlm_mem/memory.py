@@ -525,7 +525,7 @@ class Memory:
     def undo(
         self, chunk_id: str | None = None, *, to_revision: int | None = None, change: str | None = None
     ) -> Chunk | UndoneChange | None:
-        """Undo the last change in the namespace, or the last change of one chunk.
+        """Undo the last change in the namespace that was made in this clone, or the last change of one chunk.
 
         Args:
             chunk_id: restore its former version or that of ``to_revision``; if new, undo its replacements.
@@ -536,8 +536,9 @@ class Memory:
             nothing to undo.
 
         Raises:
-            ConflictError: something was changed since, or the former state is no longer stored; or, of a whole
-                change, within a batch. NotFoundError: no change has this id.
+            ConflictError: something was changed since, also by hand, or its former state is no longer stored; of a
+                whole change, also within a batch. Without an id: all changes were made in other clones.
+            NotFoundError: no change has this id.
         """
         if chunk_id is not None:
             return self.store.undo(chunk_id, to_revision=to_revision)

@@ -624,5 +624,5 @@ def test_instructions_in_a_folder_are_kept_in_step(store: ChunkStore, tmp_path: 
     assert chunk.tags == ["instructions"] and "maintain" not in chunk.content
     assert sync_folder(store, tmp_path / "project").unchanged == 1
     file.unlink()
-    import_source(store, tmp_path / "project")
+    assert sync_folder(store, tmp_path / "project", archive_all=True).archived == [name]
     assert list(store.iter_chunks()) == []

@@ -319,7 +319,7 @@ def undo(
     what: Annotated[str | None, argument("[ID]", "A chunk, or a change; by default the last change.")] = None,
     revision: Annotated[int | None, option("--to", "REVISION", "Of a chunk: restore this revision.")] = None,
 ) -> None:
-    """Undo the last change, or the last change of one chunk."""
+    """Undo the last change that was made in this clone of the brain, or the last change of one chunk."""
     if what is None or _CHANGE.fullmatch(what):
         if revision is not None:
             raise InputError("--to needs a chunk", hint="rlm-mem undo ID --to REVISION")
