@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _MAX_READ = 20_000
 """Most characters of a chunk that are read; chunks are much shorter unless somebody wants them longer."""
 
+_FILLED = 300
+"""Characters up to which a line is filled with what is before the nearest segment, or is the whole chunk."""
+
 
 class SourceLine(NamedTuple):
     """A part of a chunk on one line, ``…`` at each cut, and the headings above it, topmost first."""
@@ -32,12 +35,12 @@ def nearest_lines(question: str, chunks: Iterable[Chunk], longest: int) -> dict[
     """The line of each chunk that is nearest to a question, by id.
 
     It begins with the segment that is nearest by the rules for the closest memories of the offline model, and goes on
-    to ``longest`` characters. A chunk that is not longer is one line.
+    to ``longest`` characters. A short chunk is one line.
     """
     found: dict[str, SourceLine] = {}
     long = []
     for chunk in chunks:
-        line = one_line(chunk.content, longest)
+        line = one_line(chunk.content, min(longest, _FILLED))
         if line.endswith("…"):
             long.append(chunk)
         else:
@@ -55,7 +58,7 @@ def _nearest_of_long(question: str, chunks: Sequence[Chunk], longest: int) -> di
         content = chunk.content[:_MAX_READ]
         line = " ".join(content.split())
         first = len(" ".join(content[:start].split()))
-        first = max(0, min(first + bool(first), len(line) - longest))
+        first = max(0, min(first + bool(first), len(line) - min(longest, _FILLED)))
         found[chunk.id] = SourceLine(clipped(line, first, longest), passage.heading)
     return found
 
