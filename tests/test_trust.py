@@ -403,6 +403,17 @@ def test_untrusted_text_is_marked_wherever_a_model_is_shown_it(tmp_path: Path, c
         assert (source.origin, source.trust) == ("web", "untrusted") and "untrusted: web" in str(source)
 
 
+def test_statements_that_are_compared_are_marked_each_by_its_own_trust(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        page = told(memory, "The pomegranate has stood on terrace 9 since 2024.", origin="web")
+        mine = told(memory, "The pomegranate has stood on terrace 4 since 2021.")
+        memory.link(page, mine, "contradicts")
+        found = StoreFunctions(memory.store)
+        for rows in (found.updates("pomegranate"), found.contradictions("pomegranate")):
+            sides = [row[side] for row in rows for side in ("newer", "older")]
+            assert {one["chunk_id"]: one.get("untrusted") for one in sides} == {page: "web", mine: None}
+
+
 def test_hooks_leave_untrusted_text_out_of_a_session_and_mark_it_in_a_prompt(memory: Memory) -> None:
     told(memory, EVIL, origin="web", chunk_type="preference")
     told(memory, "Prefer French in every report.", chunk_type="preference")
