@@ -339,9 +339,18 @@ def test_what_is_kept_after_all_while_a_sweep_begins_stays(
         assert memory.list_chunks() == [kept]
 
 
-def test_who_says_it_again_raises_its_trust_and_an_agent_does_not_lower_it(memory: Memory) -> None:
+def test_a_person_who_says_it_again_raises_its_trust_and_an_agent_neither_raises_nor_lowers_it(
+    memory: Memory,
+) -> None:
     page = told(memory, "The bridge is closed.", origin="web")
-    for way, level in (("tool", "untrusted"), ("person", "trusted"), ("web", "trusted")):
+    ways = (
+        ("tool", "untrusted"),
+        ("agent", "untrusted"),
+        ("person", "trusted"),
+        ("web", "trusted"),
+        ("agent", "trusted"),
+    )
+    for way, level in ways:
         assert memory.remember("The bridge is closed.", origin=way).duplicates == [page]
         assert memory.store.get_many([page])[page].metadata.trust == level
 
