@@ -1,4 +1,4 @@
-"""What each way of reading shows of a memory in each state: the table of docs/spec/chunk-format.md, row by row."""
+"""What each way of reading shows of a memory in each state (docs/spec/chunk-format.md, Who is shown what)."""
 
 from __future__ import annotations
 
@@ -287,3 +287,24 @@ def test_what_was_rejected_is_listed_as_such_and_shows_its_text_on_its_own_page(
         assert "Rejected while in quarantine" in page and garden.ids["rejected"] in page
         own = site.get(f"/memories/{garden.ids['rejected']}")
         assert WORDS["rejected"] in own and "It was rejected while in quarantine" in own
+
+
+def test_who_restores_what_stays_hidden_is_told(garden: Garden, capsys: pytest.CaptureFixture[str]) -> None:
+    garden.memory.store.sweep()
+    hidden = [garden.ids["expired"], garden.ids["rejected"]]
+    shown = garden.ids["archived"]
+    assert main(["restore", shown, *hidden, "--brain", str(garden.place)]) == 0
+    told = capsys.readouterr().out
+    assert (
+        f"{hidden[0]} stays hidden: it expired on" in told
+        and f"{hidden[1]} stays hidden: it is in quar" in told
+    )
+    assert f"{shown} stays" not in told
+    garden.memory.delete(shown)
+    garden.memory.store.sweep()
+    service = Service(OpenMemory(Settings(brain=garden.place, every_tool=True)))
+    try:
+        answer = service.call("restore", {"ids": [shown, hidden[0]]}).data
+        assert answer == {"restored": [shown, hidden[0]], "missing": [], "hidden": [hidden[0]]}
+    finally:
+        service.close()

@@ -340,9 +340,18 @@ def test_what_is_kept_after_all_while_a_sweep_begins_stays(
         assert memory.list_chunks() == [kept]
 
 
-def test_who_says_it_again_raises_its_trust_and_an_agent_does_not_lower_it(memory: Memory) -> None:
+def test_a_person_who_says_it_again_raises_its_trust_and_an_agent_neither_raises_nor_lowers_it(
+    memory: Memory,
+) -> None:
     page = told(memory, "The bridge is closed.", origin="web")
-    for way, level in (("tool", "untrusted"), ("person", "trusted"), ("web", "trusted")):
+    ways = (
+        ("tool", "untrusted"),
+        ("agent", "untrusted"),
+        ("person", "trusted"),
+        ("web", "trusted"),
+        ("agent", "trusted"),
+    )
+    for way, level in ways:
         assert memory.remember("The bridge is closed.", origin=way).duplicates == [page]
         assert memory.store.get_many([page])[page].metadata.trust == level
 
@@ -402,6 +411,17 @@ def test_untrusted_text_is_marked_wherever_a_model_is_shown_it(tmp_path: Path, c
             one for one in memory.recall("Who gets the pomegranate report?").sources if one.chunk_id == page
         ]
         assert (source.origin, source.trust) == ("web", "untrusted") and "untrusted: web" in str(source)
+
+
+def test_statements_that_are_compared_are_marked_each_by_its_own_trust(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        page = told(memory, "The pomegranate has stood on terrace 9 since 2024.", origin="web")
+        mine = told(memory, "The pomegranate has stood on terrace 4 since 2021.")
+        memory.link(page, mine, "contradicts")
+        found = StoreFunctions(memory.store)
+        for rows in (found.updates("pomegranate"), found.contradictions("pomegranate")):
+            sides = [row[side] for row in rows for side in ("newer", "older")]
+            assert {one["chunk_id"]: one.get("untrusted") for one in sides} == {page: "web", mine: None}
 
 
 def test_hooks_leave_untrusted_text_out_of_a_session_and_mark_it_in_a_prompt(memory: Memory) -> None:

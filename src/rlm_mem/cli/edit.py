@@ -21,7 +21,7 @@ from rlm_mem.cli import backup, options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_id, full_ids, no_chunk, quarantined_id
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, note, one_line, print_json, print_text
+from rlm_mem.cli.terminal import amount, day, note, one_line, print_json, print_text
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.own_process import environment_of_programs
@@ -310,8 +310,16 @@ def restore_chunks(call: Call, chunk_ids: options.ChunkIds) -> None:
     """Restore deleted chunks; rlm-mem list --archived lists them."""
     with call.open() as memory:
         ids = dict.fromkeys(full_ids(memory, chunk_ids))
-        done = {chunk_id: memory.restore(chunk_id) is not None for chunk_id in ids}
+        found = {chunk_id: memory.restore(chunk_id) for chunk_id in ids}
+        hidden = [one for one in found.values() if one is not None and not memory.store.exists(one.id)]
+    done = {chunk_id: chunk is not None for chunk_id, chunk in found.items()}
     _report(done, "restored", "restored", call.json, missing="not in the archive")
+    for chunk in () if call.json else hidden:
+        if chunk.metadata.trust == "quarantined":
+            why = f"it is in quarantine; rlm-mem chunk release {chunk.id} releases it"
+        else:
+            why = f"it expired on {day(chunk.metadata.expires_at)}"
+        print_text(f"{chunk.id} stays hidden: {why}", "yellow")
 
 
 def undo(

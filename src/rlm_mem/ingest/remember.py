@@ -22,7 +22,7 @@ from rlm_mem.chunk import (
     expiry,
     format_time,
 )
-from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, Ttl, amount, rank
+from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, Ttl, amount, is_untrusted, rank
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError, RlmMemError
 from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
@@ -456,6 +456,8 @@ def after_commit(store: ChunkStore, text: PreparedText, made: RememberResult) ->
 def update_repeated(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool:
     """Update a chunk whose words were stored again, with the higher trust and the later expiry of the two.
 
+    Of untrusted text, an agent that repeats it, perhaps because the text told it to, raises no trust.
+
     Returns:
         Whether the chunk was changed.
     """
@@ -463,7 +465,8 @@ def update_repeated(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> 
     how = fields.get("origin") or ORIGIN_OF_SOURCE[fields["source"]]
     level = fields.get("trust") or store.trust_levels[how]
     changed: dict[str, Any] = {}
-    if rank(level) > rank(former.trust):
+    is_doubted = is_untrusted(former.trust) and how == "agent" and fields.get("trust") is None
+    if rank(level) > rank(former.trust) and not is_doubted:
         changed = {"origin": how, "trust": level}
     until = fields.get("expires_at")
     if former.expires_at is not None and (until is None or until > former.expires_at):

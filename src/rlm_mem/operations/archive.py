@@ -45,10 +45,13 @@ class ArchiveQuery(Bounded, kw_only=True):
 
 
 class RestoreResponse(Struct):
-    """Ids of restored chunks, and ids that the archive does not have."""
+    """Ids of restored chunks, and ids that the archive does not have. ``hidden`` are restored ones that stay hidden,
+    since they are in quarantine or have expired.
+    """
 
     restored: list[str]
     missing: list[str]
+    hidden: list[str]
 
 
 def _archive(context: Context, request: ArchiveQuery) -> ChunkPage:
@@ -73,7 +76,11 @@ def _archived(context: Context, _: Bounded) -> Reply[ChunkOut]:
 
 def _restore_several(context: Context, request: IdsArguments) -> RestoreResponse:
     done = in_one_change(context, request.ids, lambda one: context.memory.restore(one) is not None)
-    return RestoreResponse([one for one in done if done[one]], [one for one in done if not done[one]])
+    restored = [one for one in done if done[one]]
+    shown = context.memory.store.existing(restored)
+    return RestoreResponse(
+        restored, [one for one in done if not done[one]], [one for one in restored if one not in shown]
+    )
 
 
 class ArchiveRequest(DryRun):

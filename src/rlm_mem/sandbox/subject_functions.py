@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
+from rlm_mem.chunk.types import outside
 from rlm_mem.sandbox.arguments import count, day, optional_text, query_words, wanted_texts
 from rlm_mem.sandbox.comparing import Kind, Statement, differing_pairs
 from rlm_mem.sandbox.line_functions import SHORT_NOTE, HostFunctions, Line, is_assistant, users_of
@@ -184,6 +185,7 @@ class SubjectFunctions(HostFunctions):
             "speaker": line.speaker,
             "text": one_line(text, SHORT_NOTE),
             "chunk_id": line.chunk.id,
+            **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),
         }
 
     def _linked_pair(self, chunk: Chunk, other_id: str | None, why: str) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from rlm_mem import text as language
 from rlm_mem.chunk import parse_time
-from rlm_mem.chunk.types import rank
+from rlm_mem.chunk.types import origin_mark, rank
 from rlm_mem.search.ranking import STEP, Hit, OtherNote
 from rlm_mem.store.core.records import surroundings
 from rlm_mem.text.distinct import is_passing
@@ -129,7 +129,8 @@ def _with_later_notes(
     place = retelling_place([first, *others], read, asked, analyser, least=POSSIBLE, nearest=nearest)
     beside = [structs.replace(others[place - 1], score=hits[0].score)] if place else []
     if place and place == nearest:
-        note = OtherNote(beside[0].chunk_id, beside[0].at, beside[0].snippet)
+        mark = origin_mark(beside[0].origin, beside[0].trust)
+        note = OtherNote(beside[0].chunk_id, beside[0].at, mark + beside[0].snippet)
         first = structs.replace(first, later_note=note)
     moved = {(hit.chunk_id, hit.start) for hit in (first, *beside)}
     return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in moved)]

@@ -11,7 +11,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -278,29 +278,36 @@ def erase(
         salt=secrets.token_hex(8),
     )
     plan = _planned(store, report, progress)
-    pending = store.files.exists(MARK)
-    if not dry_run:
-        if store.backend.in_transaction:
-            raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
-        if planned is not None:
-            planned(report)
-        store.files.write(MARK, b"{}")
-    with nullcontext() if dry_run else _in_part():
-        changed = [name for name in plan.found if _erase_in(store, name, plan)]
-        if not dry_run:
-            plan.runs = store.files.runs()
-            for name in changed:
-                _end_runs(NamespaceReader(store, name), plan.runs, plan.needles, set(plan.found[name]))
+    if dry_run:
+        for name in plan.found:
+            _erase_in(store, name, plan)
         _clean_shared(store, plan)
-        if not dry_run:
-            if report.chunk_ids or report.files or report.events or pending:
-                # If an earlier run was killed, it is unknown which namespaces it had changed.
-                touched = plan.spaces if pending else changed
-                for name in touched:
-                    _drop_undo_records(NamespaceReader(store, name), plan.needles, set(report.chunk_ids))
-                store.backend.purge(touched)
-            store.files.remove(MARK)
+        return report
+    if store.backend.in_transaction:
+        raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
+    if planned is not None:
+        planned(report)
+    with _in_part():
+        _carry_out(store, plan)
     return report
+
+
+def _carry_out(store: ChunkStore, plan: _Plan) -> None:
+    """Erase what was planned; a second run continues where one was cut off."""
+    report, pending = plan.needles.report, store.files.exists(MARK)
+    store.files.write(MARK, b"{}")
+    changed = [name for name in plan.found if _erase_in(store, name, plan)]
+    plan.runs = store.files.runs()
+    for name in changed:
+        _end_runs(NamespaceReader(store, name), plan.runs, plan.needles, set(plan.found[name]))
+    _clean_shared(store, plan)
+    if report.chunk_ids or report.files or report.events or pending:
+        # If an earlier run was killed, it is unknown which namespaces it had changed.
+        touched = plan.spaces if pending else changed
+        for name in touched:
+            _drop_undo_records(NamespaceReader(store, name), plan.needles, set(report.chunk_ids))
+        store.backend.purge(touched)
+    store.files.remove(MARK)
 
 
 @dataclass
