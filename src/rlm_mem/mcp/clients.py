@@ -158,7 +158,9 @@ def read_toml(text: str, where: str) -> dict[str, Any]:
 
 
 def remove_file(path: Path) -> None:
-    """Delete a settings file without other content, and the folders above it that become empty.
+    """Delete a settings file without other content, and its folder if that becomes empty.
+
+    Folders above that one are deleted if they become empty within the home or working folder.
 
     A symbolic link, for example to a folder of dotfiles, is kept, and its target is emptied.
 
@@ -175,6 +177,8 @@ def remove_file(path: Path) -> None:
             if folder in kept or any(folder.iterdir()):
                 return
             folder.rmdir()
+            if kept.isdisjoint(folder.parents):
+                return
     except OSError as error:
         raise StorageError(f"{path} cannot be deleted: {error.strerror}") from None
 
