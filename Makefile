@@ -42,7 +42,7 @@ test-models: $(VENV)/.installed-dev ## the tests against a real local model serv
 	$(BIN)/python -m pytest -m real_llm $(ARGS)
 
 test-integrations: $(VENV)/.installed-dev ## the adapters, each against the real package of its framework; programs of users, by pyright
-	$(PIP) install --quiet --requirement tests/integrations/requirements.txt
+	$(PIP) install --quiet --editable ".[test,check]" --requirement tests/integrations/requirements.txt
 	$(BIN)/python -m pytest tests/integrations tests/test_typed_programs.py $(ARGS)
 
 # Without @latest, npm takes an old client that fits the machine's own Node.js.

@@ -118,6 +118,32 @@ def qwen(said: Iterable[Said]) -> list[dict[str, Any]]:
     return lines
 
 
+def copilot(said: Iterable[Said]) -> list[dict[str, Any]]:
+    """Events of GitHub Copilot CLI, with what its agents and skills tell each other."""
+    lines: list[dict[str, Any]] = [
+        {"type": "session.start", "data": {"sessionId": "s-1", "producer": "copilot-agent"}}
+    ]
+
+    def line(kind: str, number: int, data: dict[str, Any], **more: Any) -> None:
+        lines.append({"type": kind, "data": data, "id": "e", "timestamp": AT.format(number % 60), **more})
+
+    for number, (who, text) in enumerate(said):
+        if who == "user":
+            sent = f"{text}\n\n<system_reminder>\nWe decided to keep what was told.\n</system_reminder>"
+            line("user.message", number, {"content": text, "transformedContent": sent})
+            line("user.message", number, {"content": "We decided to load a skill.", "source": "skill-pdf"})
+            line("user.message", number, {"content": "Always go on.", "isAutopilotContinuation": True})
+        else:
+            line(
+                "system.message",
+                number,
+                {"role": "system", "content": "Never edit files outside of the folder."},
+            )
+            line("assistant.message", number, {"content": "We decided to explore."}, agentId="a-1")
+            line("assistant.message", number, {"content": text, "toolRequests": []})
+    return lines
+
+
 def gemini(said: Iterable[Said]) -> dict[str, Any]:
     """A session of Gemini CLI: one JSON object. Context of hooks is before the prompt in its text, and after it."""
     told = "<hook_context>We decided to keep what was told.</hook_context>"
@@ -137,9 +163,10 @@ def written(path: Path, client: str, said: Iterable[Said]) -> Path:
     if client == "gemini-cli":
         path.write_text(json.dumps(gemini(said), indent=2), encoding="utf-8")
     else:
-        lines = {"claude-code": claude_code, "codex": codex, "cursor": cursor, "qwen-code": qwen}[client](
-            said
-        )
+        forms = {
+            "claude-code": claude_code, "codex": codex, "copilot-cli": copilot, "cursor": cursor, "qwen-code": qwen
+        }  # fmt: skip
+        lines = forms[client](said)
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
 
@@ -159,6 +186,13 @@ _INPUTS: dict[str, dict[str, dict[str, Any]]] = {
         "stop": {"hook_event_name": "Stop", "turn_id": "t", "stop_hook_active": False, "last_assistant_message": None},
         "pre-compact": {"hook_event_name": "PreCompact", "turn_id": "t-1", "trigger": "auto"},
         "session-end": {"hook_event_name": "SessionEnd", "reason": "other"},
+    },
+    "copilot-cli": {
+        "session-start": {"hook_event_name": "SessionStart", "source": "new", "initial_prompt": "x"},
+        "user-prompt": {"hook_event_name": "UserPromptSubmit"},
+        "stop": {"hook_event_name": "Stop", "stop_reason": "end_turn", "stop_hook_active": False},
+        "pre-compact": {"hook_event_name": "PreCompact", "trigger": "auto"},
+        "session-end": {"hook_event_name": "SessionEnd", "reason": "complete"},
     },
     "cursor": {
         "session-start": {"hook_event_name": "sessionStart", "is_background_agent": False, "composer_mode": "agent"},

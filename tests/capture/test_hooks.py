@@ -18,7 +18,7 @@ from rlm_mem.capture.context import prompt_context
 from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_limits, load_rules
 from rlm_mem.capture.transcripts import Session, SessionMessage
 from rlm_mem.cli import main
-from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, hook_client_named
+from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named
 from rlm_mem.mcp.hooks import log_file
 from tests.capture.sessions import Said, event, written
 from tests.cli.conftest import Ran, Run
@@ -154,13 +154,23 @@ def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
         assert opened.check() == []
 
 
+def test_a_prompt_after_a_compaction_is_given_again_what_the_context_no_longer_has(
+    hook: Hook, memory: Memory
+) -> None:
+    memory.remember("The port of the ledger database is 5433.")
+    asked = {"client": "copilot-cli", "prompt": "Which port has the ledger database?"}
+    assert [bool(hook("user-prompt", **asked).out) for _ in range(2)] == [True, False]
+    hook("pre-compact", "copilot-cli")
+    assert hook("user-prompt", **asked).out
+
+
 @pytest.mark.local_only("about what the hooks say")
 def test_only_output_that_the_client_accepts_is_printed(hook: Hook, memory: Memory) -> None:
     memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
     for client in NAMES:
         ran = hook("session-start", client)
-        if client == "cursor":
-            assert list(ran.json) == ["additional_context"]
+        if client in ("cursor", "copilot-cli"):
+            assert list(ran.json) == ["additional_context" if client == "cursor" else "additionalContext"]
         else:
             assert set(ran.json["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
         event_name = hook_client_named(client).events["user-prompt"]
@@ -169,6 +179,8 @@ def test_only_output_that_the_client_accepts_is_printed(hook: Hook, memory: Memo
         )
         if client == "cursor":  # documents no context for a prompt
             assert asked.out == ""
+        elif client == "copilot-cli":
+            assert "short answers" in asked.json["additionalContext"]
         else:
             assert asked.json["hookSpecificOutput"]["hookEventName"] == event_name
 
@@ -619,15 +631,39 @@ def test_what_was_said_in_a_pause_is_not_captured_after_it(
 
 
 @pytest.mark.local_only("about what the hooks say")
-def test_a_memory_that_a_failed_hook_found_is_given_with_the_next_prompt(
+def test_a_memory_is_given_once_by_a_hook_that_fails_to_capture_too(
+    hook: Hook, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The context is printed first: a capture that fails, or takes longer than the hook may, does not take it away."""
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    asked = "Do I prefer short or long answers?"
+    with monkeypatch.context() as broken:
+        broken.setattr(capture, "capture_messages", lambda *_: {}["full disk"])
+        assert "short answers" in hook("user-prompt", prompt=asked).out
+        assert "full disk" in log_file().read_text()
+    assert hook("user-prompt", prompt=asked).out == ""
+
+
+def test_a_memory_that_was_found_but_not_given_is_given_with_the_next_prompt(
     hook: Hook, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
     asked = "Do I prefer short or long answers?"
     with monkeypatch.context() as broken:
-        broken.setattr(capture, "capture_messages", lambda *_: {}["full disk"])
+        broken.setattr(HookClient, "context", lambda *_: {}["closed pipe"])
         assert hook("user-prompt", prompt=asked).out == ""
     assert "short answers" in hook("user-prompt", prompt=asked).out
+
+
+@pytest.mark.local_only("about the fields of an event")
+def test_a_prompt_waits_for_no_capture_where_the_end_of_the_turn_names_the_transcript(
+    hook: Hook, brain: Path, tmp_path: Path
+) -> None:
+    said: list[Said] = [("user", "We decided to store every date of the ledger in UTC.")]
+    hook("user-prompt", "copilot-cli", prompt=said[0][1])
+    assert not brain.exists()
+    hook("stop", "copilot-cli", written(tmp_path / "t.jsonl", "copilot-cli", said))
+    assert texts(brain) == [f"User: {said[0][1]}"]
 
 
 @pytest.mark.parametrize(

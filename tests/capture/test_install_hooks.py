@@ -123,6 +123,17 @@ def test_server_and_hooks_come_and_go_without_a_trace(name: str, first: str, run
     assert sorted(Path.home().rglob("*")) == present
 
 
+def test_no_folder_above_that_of_settings_outside_of_the_home_is_removed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "opt" / "codex"
+    monkeypatch.setenv("CODEX_HOME", str(place))
+    assert run("install", "codex", "--hooks").code == 0
+    assert (place / "hooks.json").exists()
+    assert run("install", "codex", "--hooks", "--remove").code == 0
+    assert list((tmp_path / "opt").iterdir()) == []
+
+
 def test_a_link_to_a_file_of_ours_alone_stays(run: Run, tmp_path: Path) -> None:
     """As people have it who keep their settings in a repository."""
     file = hook_client_named("claude-code").user(Path.home(), os.environ)

@@ -197,9 +197,10 @@ def opencode(apis: PlayedApis) -> Session:
 
 
 WITH_HOOKS = [
-    ("claude-code", claude_code), ("codex", codex), ("gemini-cli", gemini_cli), ("qwen-code", qwen_code),
+    ("claude-code", claude_code), ("codex", codex), ("copilot-cli", copilot_cli), ("gemini-cli", gemini_cli),
+    ("qwen-code", qwen_code),
 ]  # fmt: skip
-WITH_SERVER = [*WITH_HOOKS, ("copilot-cli", copilot_cli), ("opencode", opencode)]
+WITH_SERVER = [*WITH_HOOKS, ("opencode", opencode)]
 
 
 @pytest.mark.parametrize(("client", "session"), WITH_HOOKS)

@@ -73,6 +73,8 @@ def test_it_tries_out_what_each_engine_of_the_sandbox_guarantees(run: Run, brain
             True,
         )
         assert guarantees["memory_mb"] == 32 and guarantees["seconds"] == 60.0
+        told = found[f"sandbox engine {name}"]["message"]
+        assert told.endswith("a program has 32 MB and 60 s at most") and len(told) < 200
         assert guarantees["system_call_filter"] is (name == "cpython")
 
 

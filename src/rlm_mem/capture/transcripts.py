@@ -1,8 +1,8 @@
 """The messages of a session, read from the transcripts that coding agents write.
 
-Claude Code, Codex, Cursor and Qwen Code write JSON lines; Gemini CLI JSON lines or one JSON object. Tool calls,
-their output, reasoning and what the client itself inserts are left out. A transcript is untrusted: lines that are
-huge, broken, half written or nested too deeply are skipped.
+Claude Code, Codex, Copilot CLI, Cursor and Qwen Code write JSON lines; Gemini CLI JSON lines or one JSON object. Tool
+calls, their output, reasoning and what the client itself inserts are left out. A transcript is untrusted: lines that
+are huge, broken, half written or nested too deeply are skipped.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ _MAX_BYTES = 64_000_000  # per call; the next call reads the rest
 _MAX_LINE = 2_000_000  # bytes; a longer line is a pasted file or the output of a tool
 _MAX_TEXT = 20_000  # characters of one message
 _SPEAKERS: dict[str, Speaker] = {
-    "user": "user", "human": "user", "user_message": "user",
-    "assistant": "agent", "gemini": "agent", "model": "agent", "agent_message": "agent",
+    "user": "user", "human": "user", "user_message": "user", "user.message": "user",
+    "assistant": "agent", "gemini": "agent", "model": "agent", "agent_message": "agent", "assistant.message": "agent",
 }  # fmt: skip
 _TEXT_PARTS = (None, "text", "input_text", "output_text")
 _INSERTED = ("<", "# AGENTS.md", "Caveat: The messages below", "[Request interrupted")
+_GENERATED = ("source", "isAutopilotContinuation")  # of a prompt that nobody typed into Copilot CLI
 # What hooks told the model: Gemini CLI and Qwen Code record it with the prompt, in tags that it cannot close.
 _TOLD = re.compile(r"<(hook_context|qwen:user-prompt-submit-context)>.*?(?:</\1>|\Z)", re.DOTALL)
 
@@ -145,15 +146,16 @@ def _messages_of(entry: dict[str, Any]) -> Iterator[SessionMessage]:
     if entry.get("isMeta") or entry.get("isSidechain") or entry.get("isCompactSummary"):
         return
     at = entry.get("timestamp")
-    # Codex wraps a message in "payload", Claude Code, Cursor and Qwen Code in "message"; Gemini CLI does not wrap
-    # it. The text is in "content", for Qwen Code in "parts".
+    # Codex wraps a message in "payload", Copilot CLI in "data", Claude Code, Cursor and Qwen Code in "message"; Gemini
+    # CLI does not wrap it. The text is in "content", for Qwen Code in "parts".
     inner = entry.get("payload")
     if isinstance(inner, dict):
         role = inner.get("role") if inner.get("type") == "message" else inner.get("type")
     else:
-        inner = entry.get("message")
-        if not isinstance(inner, dict):
-            inner = entry
+        data = entry.get("data")
+        if isinstance(data, dict) and (entry.get("agentId") or any(map(data.get, _GENERATED))):
+            return
+        inner = next((one for one in (entry.get("message"), data) if isinstance(one, dict)), entry)
         role = inner.get("role") or entry.get("role") or entry.get("type")
     speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
     if speaker is None:

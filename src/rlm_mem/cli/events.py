@@ -42,13 +42,14 @@ def run_line(words: Sequence[str]) -> bool:
 def run_hook(kind: str, client_name: str, brain: str | None, namespace: str | None) -> None:
     """Run a hook, which prints one JSON object or nothing and never fails, so that it does not block an agent.
 
+    What is printed stays if the hook then fails, or is ended at its time limit.
+
     Args:
         kind: the event, one of ``SECONDS``.
         client_name: the agent, one of ``HOOK_CLIENTS``.
         brain: the value of the option; None: the default.
         namespace: the namespace; None: that of the project of the event.
     """
-    output = ""
     with guarded(f"{kind} of {client_name}", SECONDS[kind]):
         client = hook_client_named(client_name)
         event = parse_event(sys.stdin.buffer.read(MAX_EVENT_BYTES) if sys.stdin is not None else b"")
@@ -59,14 +60,16 @@ def run_hook(kind: str, client_name: str, brain: str | None, namespace: str | No
         def open_memory(namespace: str | None) -> rlm_mem.Memory:
             return rlm_mem.Memory.open(place, namespace=namespace, actor=f"hook:{client.name}")
 
-        context = handle_event(
+        def give(context: str) -> None:
+            if output := client.context(kind, context):
+                print(output, flush=True)
+
+        handle_event(
             kind,
             client.name,
             event,
             open_memory,
+            give,
             brain=place if isinstance(place, Path) else None,
             namespace=namespace,
         )
-        output = client.context(kind, context) if context else ""
-    if output:
-        sys.stdout.write(output + "\n")

@@ -22,7 +22,9 @@ from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk
 from rlm_mem.mcp.hooks import pause, paused, resume
 
-Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor, gemini-cli or qwen-code.")]
+Client = Annotated[
+    str, option("--client", "NAME", "claude-code, codex, copilot-cli, cursor, gemini-cli or qwen-code.")
+]
 
 
 @dataclass(frozen=True)

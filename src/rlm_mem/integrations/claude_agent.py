@@ -85,12 +85,14 @@ class _Hooks:
         def opened(namespace: str | None) -> Memory:
             return Memory.open(self._place, namespace=namespace, actor=f"hook:{_CLIENT}")
 
+        given: list[str] = []
         try:
-            return handle_event(
+            handle_event(
                 kind,
                 _CLIENT,
                 cast("Mapping[str, Any]", event),
                 opened,
+                given.append,
                 brain=self._place if isinstance(self._place, Path) else None,
                 namespace=self._namespace,
             )
@@ -98,4 +100,4 @@ class _Hooks:
             _log.warning("%s: %s", kind, error)
         except Exception:  # noqa: BLE001 - an unusable memory must not end the agent's turn
             _log.exception("%s failed", kind)
-        return ""
+        return "".join(given)

@@ -160,6 +160,8 @@ def read_toml(text: str, where: str) -> dict[str, Any]:
 def remove_file(path: Path) -> None:
     """Delete a settings file without other content, and its folder if that becomes empty.
 
+    Folders above that one are deleted if they become empty within the home or working folder.
+
     A symbolic link, for example to a folder of dotfiles, is kept, and its target is emptied.
 
     Raises:
@@ -170,8 +172,13 @@ def remove_file(path: Path) -> None:
             path.write_text("{}\n" if path.suffix == ".json" else "", encoding="utf-8")
             return
         path.unlink()
-        if path.parent not in (home_folder(), working_folder()) and not any(path.parent.iterdir()):
-            path.parent.rmdir()
+        kept = {home_folder(), working_folder()}
+        for folder in path.parents:
+            if folder in kept or any(folder.iterdir()):
+                return
+            folder.rmdir()
+            if kept.isdisjoint(folder.parents):
+                return
     except OSError as error:
         raise StorageError(f"{path} cannot be deleted: {error.strerror}") from None
 

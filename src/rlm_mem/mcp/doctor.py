@@ -372,23 +372,15 @@ def _engine(config: Config, name: str) -> Diagnosis:
     if broken:
         tried = "; ".join(f"{probe.tried}: {probe.detail}" for probe in broken)
         return Diagnosis(subject, FAIL, f"failed: {tried}", "Use the other engine, and report this.", found)
-    loop = next(probe.detail for probe in found.probes if probe.tried == "loop without end")
-    parts = [
-        found.isolation,
-        "tried and refused: files, network",
-        f"memory is limited to {found.memory_mb} MB",
-        f"time is limited to {found.seconds:g} s per program (an endless loop with 0.3 s {loop}), enforced by the host",
-    ]
-    if found.descriptors is not None:
-        parts.append(
-            f"the worker has {found.descriptors} open files and {found.variables} environment variables"
-        )
-    if name == "cpython" and found.system_call_filter:
-        parts.append("it does not start without the filter")
+    # With --json, the guarantees have the attempts and the rest.
+    message = (
+        f"{found.isolation}; tried and refused: files, network; "
+        f"a program has {found.memory_mb} MB and {found.seconds:g} s at most"
+    )
     state = OK if found.system_call_filter or name == "monty" else WARN
     remedy = (
         None
         if state == OK
         else "Unset RLM_MEM_SANDBOX_ALLOW_WEAKER_ISOLATION, or use sandbox.engine = monty."
     )
-    return Diagnosis(subject, state, "; ".join(parts), remedy, found)
+    return Diagnosis(subject, state, message, remedy, found)

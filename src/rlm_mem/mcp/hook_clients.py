@@ -2,7 +2,9 @@
 
 The formats follow the documentation of the clients: Claude Code (https://docs.claude.com/en/docs/claude-code/hooks),
 Codex (https://developers.openai.com/codex/hooks), Cursor (https://cursor.com/docs/agent/hooks), Gemini CLI
-(https://geminicli.com/docs/hooks/reference), Qwen Code (https://qwenlm.github.io/qwen-code-docs).
+(https://geminicli.com/docs/hooks/reference), GitHub Copilot CLI
+(https://docs.github.com/en/copilot/reference/hooks-configuration), Qwen Code
+(https://qwenlm.github.io/qwen-code-docs).
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ class HookClient(FrozenRecord, frozen=True):
         events: the client's names of events, by this package's names.
         user: returns the user's settings file. ``project``: path of a project's settings file.
         flat: whether an event has a list of commands instead of groups of commands.
+        output: the field of the output that takes context; empty: ``hookSpecificOutput``.
+        takes_context: the events whose output may have context.
+        late_transcript: whether the end of a turn names the transcript, but a prompt does not.
         milliseconds: whether time limits are in milliseconds instead of seconds.
         max_seconds: events for which the client permits fewer seconds than :data:`SECONDS`.
     """
@@ -40,13 +45,18 @@ class HookClient(FrozenRecord, frozen=True):
     user: Place
     project: str
     flat: bool = False
+    output: str = ""
+    takes_context: tuple[str, ...] = ("session-start", "user-prompt")
+    late_transcript: bool = False
     milliseconds: bool = False
     max_seconds: Mapping[str, int] = {}
 
     def context(self, kind: str, text: str) -> str:
         """Return the JSON that adds a text to the model's context; empty if the client accepts none at this event."""
-        if self.flat:
-            return json.dumps({"additional_context": text}) if kind == "session-start" else ""
+        if kind not in self.takes_context:
+            return ""
+        if self.output:
+            return json.dumps({self.output: text})
         output = {"hookEventName": self.events[kind], "additionalContext": text}
         return json.dumps({"hookSpecificOutput": output})
 
@@ -93,6 +103,8 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
         lambda home, _: home / ".cursor" / "hooks.json",
         ".cursor/hooks.json",
         flat=True,
+        output="additional_context",
+        takes_context=("session-start",),
     ),
     HookClient(
         "gemini-cli",
@@ -106,6 +118,14 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
         lambda home, env: Path(env.get("GEMINI_CLI_HOME") or home) / ".gemini" / "settings.json",
         ".gemini/settings.json",
         milliseconds=True,
+    ),
+    HookClient(
+        "copilot-cli",  # runs every file in the folder
+        _EVENTS,
+        _folder_of("COPILOT_HOME", ".copilot", "hooks/rlm-mem.json"),
+        ".github/hooks/rlm-mem.json",
+        output="additionalContext",
+        late_transcript=True,
     ),
     HookClient(
         "qwen-code",

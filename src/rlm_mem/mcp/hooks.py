@@ -24,6 +24,7 @@ from rlm_mem.capture.rules import load_limits, load_rules
 from rlm_mem.capture.transcripts import Session, SessionMessage, without_context
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, InvalidConfig, RlmMemError, StorageError
+from rlm_mem.mcp.hook_clients import HOOK_CLIENTS
 from rlm_mem.store.core.brain_files import SHOWN
 
 if TYPE_CHECKING:
@@ -74,28 +75,27 @@ def handle_event(
     client: str,
     event: Mapping[str, Any],
     open_memory: Open,
+    give: Callable[[str], None],
     *,
     brain: Path | None,
     namespace: str | None = None,
-) -> str:
-    """Run a hook: capture the session, or find the context for the agent.
+) -> None:
+    """Run a hook: give the agent context, if any, and capture the session.
 
     Args:
         kind: ``session-start``, ``user-prompt``, ``stop``, ``pre-compact`` or ``session-end``.
         client: the client's name, which is recorded with captured memories.
         event: the event from the client.
         open_memory: opens the memory of a namespace; None means the shared one.
+        give: takes the context for the model, before anything is captured, which takes longer.
         brain: the folder of the brain, which may contain the rules; None for a database.
         namespace: namespace of the project's memories; None: derived from the project's repository.
-
-    Returns:
-        The context for the model; empty if there is none.
 
     Raises:
         RlmMemError: the event is malformed, or the memory cannot be used.
     """
     if kind == "user-prompt" and not _prompt(event):
-        return ""  # Qwen Code runs this hook again with every result of a tool
+        return  # Qwen Code runs this hook again with every result of a tool
     is_paused = paused() is not None
     project = project_of(_folder(event))
     own = namespace or (project.namespace if project is not None else None)
@@ -109,20 +109,17 @@ def handle_event(
         if is_paused:
             if _transcript(event) is not None and (brain is None or (brain / "memory").is_dir()):
                 _capture(event, session, memory(own), brain, skip=True)
-            return ""
-        if kind in ("session-start", "user-prompt"):
-            if brain is not None and not (brain / "memory").is_dir():
-                context = None  # there is no memory yet
-            else:
-                context = _context_for(kind, event, session, project, own, memory, brain)
-            if kind == "user-prompt" and _transcript(event) is None:
-                # Without a transcript, the prompt cannot be captured later.
-                _capture(event, session, memory(own), brain)
-            if context is not None:
+            return
+        gives = kind in ("session-start", "user-prompt")
+        if gives and (brain is None or (brain / "memory").is_dir()):  # else there is no memory yet
+            context = _context_for(kind, event, session, project, own, memory, brain)
+            if context.text:
+                give(context.text)
                 _record_shown(memory(None), session, context, restart=kind == "session-start")
-            return context.text if context is not None else ""
-        _capture(event, session, memory(own), brain)
-    return ""
+        if not gives or (kind == "user-prompt" and not _has_transcript(client, event)):
+            _capture(event, session, memory(own), brain)
+        if kind == "pre-compact":
+            _forget_shown(memory(None), session)
 
 
 def _context_for(
@@ -155,8 +152,8 @@ def _context_for(
 
 
 def _record_shown(shared: Memory, session: Session, context: AgentContext, *, restart: bool) -> None:
-    """Record the chunks that a session is given, last of all: what a failed hook found was not given to anybody."""
-    if not context.chunk_ids or shared.store.backend.read_only:
+    """Record the chunks that a session was given: what a failed hook found was not given to anybody."""
+    if shared.store.backend.read_only:
         return
     known = _shown_chunks(shared)
     before = known.pop(session.id, [])
@@ -164,6 +161,14 @@ def _record_shown(shared: Memory, session: Session, context: AgentContext, *, re
     newest = dict(list(known.items())[-_MAX_SESSIONS:])
     files = shared.store.backend.files(shared.store.namespace)
     files.write(SHOWN, json.dumps(newest).encode(), durable=False)
+
+
+def _forget_shown(shared: Memory, session: Session) -> None:
+    """Forget which chunks a session was given: its context will no longer contain them."""
+    known = _shown_chunks(shared)
+    if known.pop(session.id, None) is not None and not shared.store.backend.read_only:
+        files = shared.store.backend.files(shared.store.namespace)
+        files.write(SHOWN, json.dumps(known).encode(), durable=False)
 
 
 def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
@@ -215,6 +220,12 @@ def _transcript(event: Mapping[str, Any]) -> Path | None:
         return None
     place = Path(path).expanduser()
     return place if place.is_file() else None
+
+
+def _has_transcript(client: str, event: Mapping[str, Any]) -> bool:
+    """Return whether a later hook can capture the prompt, from a transcript."""
+    late = any(one.late_transcript for one in HOOK_CLIENTS if one.name == client)
+    return late or _transcript(event) is not None
 
 
 def _folder(event: Mapping[str, Any]) -> Path:
