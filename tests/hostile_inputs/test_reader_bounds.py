@@ -18,9 +18,9 @@ from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.policy import _names_dunder, check_program
 from rlm_mem.text import blocks
-from rlm_mem.text.blocks import sentences
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.segments import split_segments
+from rlm_mem.text.sentences import sentences
 
 
 def checked(code: str, deadline: float = float("inf")) -> object:

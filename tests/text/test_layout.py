@@ -8,8 +8,9 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.blocks import blocks, sentences
+from rlm_mem.text.blocks import blocks
 from rlm_mem.text.segments import headings_at, split_segments
+from rlm_mem.text.sentences import sentences
 
 MANUAL = """\
 PUMPD(8)                 Water Works                 PUMPD(8)

@@ -14,7 +14,8 @@ from rlm_mem.sandbox.comparing import Kind, Statement, differing_pairs
 from rlm_mem.sandbox.line_functions import SHORT_NOTE, HostFunctions, Line, is_assistant, users_of
 from rlm_mem.sandbox.outline import Outline, OutlineRequest, opening_request
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
+from rlm_mem.text.blocks import CODE, blocks, one_line
+from rlm_mem.text.sentences import sentences
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

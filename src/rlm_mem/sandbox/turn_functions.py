@@ -12,9 +12,10 @@ from rlm_mem.chunk import name_key, normalise_unicode
 from rlm_mem.sandbox.arguments import MAX_LINES, chunk_id_of, count, day, optional_text, wanted_texts
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import HostFunctions, Line, Lines, is_assistant, is_speaker, part_of
-from rlm_mem.text.blocks import CODE, blocks, sentences
+from rlm_mem.text.blocks import CODE, blocks
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.patterns import late, linear
+from rlm_mem.text.sentences import sentences
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rlm_mem.search.query import Query
 from rlm_mem.text.analysis import Analyser, get_analyser
-from rlm_mem.text.blocks import sentences
+from rlm_mem.text.sentences import sentences
 
 #: Most characters of a snippet; a longer segment is cut around the words that matched.
 MAX_SNIPPET = 320

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from rlm_mem.text.blocks import sentences
 from rlm_mem.text.patterns import late
+from rlm_mem.text.sentences import sentences
 
 _LEAD = (
     r"(?:(?:also|and|but|so|ok(?:ay)?|well|oh|hey|btw|by the way|one more thing|note|remember(?! (?:to|that)\b))"

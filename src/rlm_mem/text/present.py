@@ -9,11 +9,11 @@ from itertools import takewhile
 from msgspec import Struct
 
 from rlm_mem.text.analysis import SPACELESS, Analyser
-from rlm_mem.text.blocks import MONTH_AFTER_DAY
 from rlm_mem.text.by_language import HEADINGS
 from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS
 from rlm_mem.text.languages import is_foreign
 from rlm_mem.text.patterns import late, signed, word_set
+from rlm_mem.text.sentences import MONTH_AFTER_DAY
 from rlm_mem.text.wording import CORRECTIONS
 
 LONGEST = 2_000

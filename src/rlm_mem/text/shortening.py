@@ -16,8 +16,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
+from rlm_mem.text.blocks import CODE, blocks, one_line
 from rlm_mem.text.patterns import late
+from rlm_mem.text.sentences import sentences
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
