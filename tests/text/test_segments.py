@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from rlm_mem.text.blocks import _ASCII_END, _END, _PLAIN_LINE, _parse, _Scanner, blocks, pieces, speaker_of
+from rlm_mem.text.blocks import _PLAIN_LINE, _parse, _Scanner, blocks, pieces, speaker_of
 from rlm_mem.text.segments import LARGEST, LONG_CODE, Segment, split_segments
-from rlm_mem.text.sentences import sentences
+from rlm_mem.text.sentences import _ASCII_END, _END, sentences
 
 LINE_KINDS = """
 # Heading
