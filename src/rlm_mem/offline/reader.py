@@ -200,12 +200,18 @@ def _former_abroad(plain: Question, passages: Sequence[Passage]) -> Reading | No
 
 
 def with_later_notes(
-    question: Question, reading: Reading, passages: Sequence[Passage], *, beside: Passage | None = None
+    question: Question,
+    reading: Reading,
+    passages: Sequence[Passage],
+    *,
+    beside: Passage | None = None,
+    least: float = _MIN_ODDS,
 ) -> Reading:
     """Apply later notes to an answer: return their value, or the answer with the note that may change it.
 
     Args:
         beside: a later note to add if no other changes the answer.
+        least: odds above which a later note is added that the search did not mark.
     """
     if is_of_the_past(question.text):
         return reading
@@ -224,29 +230,7 @@ def with_later_notes(
         return found
     if found is reading and beside is not None and beside.chunk_id != reading.passages[0].chunk_id:
         return _with_note(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), notes)
-    return _with_later_note(found, notes)
-
-
-_CORRECTED = late(
-    r"(?:->|→|[-–—,;:.(…])\s{0,3}(?:(?:oh|ah|er|actually),? )?(?:(?:no|nope|wait|sorry)(?=[,.:;!–—])|no,? wait\b"
-    r"|correction(?=[,:])|(?:scratch|strike) that\b|make that\b|i mean\b)",
-    re.IGNORECASE,
-)
-"""The beginning of what takes back a value right before it: "Friday, no wait, Saturday"."""
-_RIGHT_AFTER = 20
-"""Characters between a value and the end of what takes it back, at most."""
-
-
-def with_correction(reading: Reading) -> Reading:
-    """The rest of the line for an answer that is taken back in it: "25 Oct -> no, it stays 26"."""
-    text = reading.passages[0].text if reading.passages else ""
-    start = text.find(reading.answer) if reading.answer else -1
-    if start < 0:
-        return reading
-    after = start + len(str(reading.answer))
-    if not _CORRECTED.search(text, after, after + _RIGHT_AFTER):
-        return reading
-    return replace(reading, answer=trimmed(text[start:].partition("\n")[0]))
+    return _with_later_note(found, notes, least)
 
 
 def _first_told(
@@ -389,11 +373,11 @@ def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
     return _Notes(asked, labelled, stems, analyser)
 
 
-def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
+def _with_later_note(reading: Reading, notes: _Notes, least: float) -> Reading:
     """The answer with the later note that most probably changes it, each with its day."""
     home = reading.passages[0]
     notes = notes._replace(passages=[one for one in notes.passages if not _is_told(reading, one, notes)])
-    found, odds = None, _MIN_ODDS
+    found, odds = None, least
     marked = home.later
     # Looked up by the words of the answer's note, which in other languages are often not distinctive.
     known = "" if marked is None or is_foreign(notes.asked.text) else marked.chunk_id
@@ -402,9 +386,9 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
             continue
         nearest = one.chunk_id == known
         on_subject = not (notes.asked.subject | notes.asked.names).isdisjoint(notes.stems[one.text])
-        least = odds if on_subject else max(odds, POSSIBLE)
-        probability = _odds(home, one, notes, least, nearest=nearest)
-        if probability > least and (probability > SURE or _may_be_given(reading, one, notes)):
+        bar = odds if on_subject else max(odds, POSSIBLE)
+        probability = _odds(home, one, notes, bar, nearest=nearest)
+        if probability > bar and (probability > SURE or _may_be_given(reading, one, notes)):
             found, odds = one, probability
             if nearest:
                 break
@@ -414,7 +398,7 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
             texts = home.text, later.text, notes.analyser
             changes = are_tied(*texts) and may_state_change(*texts)
             found = later if changes or _may_be_given(reading, later, notes) else None
-    most = _MAX_WITH_LATER if odds > SURE else _MAX_DISPUTED
+    most = _MAX_WITH_LATER if odds >= SURE else _MAX_DISPUTED
     return reading if found is None else _with_note(reading, home, _latest(home, found, notes), notes, most)
 
 
