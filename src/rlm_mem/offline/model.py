@@ -308,9 +308,9 @@ def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
             found, answered = way, True
         elif way is not None:
             answered = False
-        if "wider" in called and not (answered and found.confidence > SURE):  # the last look
+        if "wider" in called and not isinstance(way, str) and not (answered and found.confidence > SURE):
             told = told_by_nearest(question, near, weights.nearest)
-            if told is not None and (not answered or told.confidence > found.confidence):
+            if told is not None and (not answered or told.confidence > SURE):
                 found, answered = with_later_notes(question, told, near, least=CERTAIN), True
         found = with_correction(found)
         sure = answered and found.confidence > SURE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,10 @@ from rlm_mem.offline.notes import EXACT_FIT, is_notes, nearest_line
 from rlm_mem.offline.passages import Passage, Reading, Sentence
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import logistic
+from rlm_mem.offline.word_classes import degree, stem_of
+from rlm_mem.text.dates import find_dates
 from rlm_mem.text.languages import is_foreign
+from rlm_mem.text.patterns import late
 from rlm_mem.text.present import is_of_the_past
 
 ANSWERS_FROM = 0.85
@@ -29,6 +33,14 @@ _FIGURES = frozenset({"when", "how_many", "how_long"})
 """Kinds of questions that no sentence without a part of this kind answers."""
 _SUREST = 0.9
 """Highest confidence in a quotation."""
+
+
+_FUTURE = late(r"\b(?:when|date|day) will\b", re.IGNORECASE)
+_ROLE_ASKED = late(
+    r"\W*who(?:['’]s| is| was| are| were) (?:the|our|my|your|their) (?P<role>(?:[\w-]{1,30} ){0,2}?[\w-]{1,30})"
+    r"(?: (?:of|for|at|in|on|to|from|with)\b|\W*$)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,8 @@ def told_by_nearest(
 ) -> Reading | None:
     """A quotation of the nearest memory as an answer or, with a lower confidence, as a suggestion; None if unlikely.
 
-    It is only a suggestion for a conversation, on which the table was not fitted, and for a question about the past.
+    It is only a suggestion for a conversation, on which the table was not fitted, for a question about the past, and if
+    it does not name the role asked for, or only a day that is over if the question is about the future.
     """
     if is_foreign(question.text):
         return None
@@ -94,7 +107,18 @@ def told_by_nearest(
     likely = logistic(found.signs, table) if found is not None else 0.0
     if found is None or likely < SUGGESTS_FROM:
         return None
-    if likely < ANSWERS_FROM or is_of_the_past(question.text) or not is_notes(passages):
-        likely = min(likely, SURE)
-    likely = min(likely, _SUREST)
+    doubtful = is_of_the_past(question.text) or not is_notes(passages) or _is_of_other(question, found)
+    likely = min(likely, SURE if doubtful or likely < ANSWERS_FROM else _SUREST)
     return Reading(found.text, (found.passage,), max(_ANSWERABLE, likely), likely)
+
+
+def _is_of_other(question: Question, found: Quotation) -> bool:
+    """Whether the question is "who is the caterer …" and nobody is called so, or "when will …" and the day is over."""
+    asked = _ROLE_ASKED.match(question.text)
+    nouns = question.strong.intersection(map(stem_of, asked["role"].split())) if asked else frozenset()
+    if nouns and not any(degree(noun, found.passage.stems, "") for noun in nouns):
+        return True
+    if found.passage.at is None or not _FUTURE.search(question.text):
+        return False
+    days = find_dates(found.text, found.passage.at)
+    return bool(days) and days[-1].last < found.passage.at.date()
