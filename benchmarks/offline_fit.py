@@ -3,7 +3,8 @@
 Three tables for conversations: the weight of each signal of a candidate (expected token F1 under a softmax over all
 candidates, L2), the probability that the passages contain an answer, and the probability that the answer is right
 (logistic). The last two are fitted on answers of tables that were fitted without the conversation asked about;
-otherwise they would be too high. The table for quotations of the nearest memory (logistic) is fitted by `offline_corpora.py --fit`.
+otherwise they would be too high. The table for quotations of the nearest memory (logistic) is fitted by
+`offline_corpora.py --fit`.
 """
 
 from __future__ import annotations

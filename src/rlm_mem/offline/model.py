@@ -28,7 +28,7 @@ from rlm_mem.offline.multi_hop import follow
 from rlm_mem.offline.nearest import told_by_nearest
 from rlm_mem.offline.passages import Passage, Reading, unwrapped, without_earlier_versions
 from rlm_mem.offline.question import Question, analyse_question
-from rlm_mem.offline.reader import read, with_later_notes
+from rlm_mem.offline.reader import read
 from rlm_mem.offline.roles import name_of_role
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.search.related import related_terms
@@ -36,7 +36,6 @@ from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late
 from rlm_mem.text.present import is_of_the_past
 from rlm_mem.text.segments import split_segments
-from rlm_mem.text.update_score import SURE as CERTAIN
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
 """The prompt with which a program calls the reader. Its context has ``question``; ``passages``; ``more``, the
@@ -311,7 +310,7 @@ def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
         if "wider" in called and not isinstance(way, str) and not (answered and found.confidence > SURE):
             told = told_by_nearest(question, near, weights.nearest)
             if told is not None and (not answered or told.confidence > SURE):
-                found, answered = with_later_notes(question, told, near, least=CERTAIN), True
+                found, answered = told, True
         found = with_correction(found)
         sure = answered and found.confidence > SURE
         cited = list(found.passages) if answered else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rlm_mem.models.base import SURE
 from rlm_mem.offline.closest import nearness
@@ -12,7 +12,9 @@ from rlm_mem.offline.extraction import MAX_WORDS, trimmed
 from rlm_mem.offline.features import with_unspoken_names
 from rlm_mem.offline.notes import EXACT_FIT, is_notes, nearest_line
 from rlm_mem.offline.passages import Passage, Reading, Sentence
+from rlm_mem.offline.phrases import FUNCTION_WORDS
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.reader import with_later_notes
 from rlm_mem.offline.weights import logistic
 from rlm_mem.offline.word_classes import degree, stem_of
 from rlm_mem.text.dates import find_dates
@@ -98,6 +100,7 @@ def told_by_nearest(
 ) -> Reading | None:
     """A quotation of the nearest memory as an answer or, with a lower confidence, as a suggestion; None if unlikely.
 
+    Later notes are applied, see :func:`~rlm_mem.offline.reader.with_later_notes`.
     It is only a suggestion for a conversation, on which the table was not fitted, for a question about the past, and if
     it does not name the role asked for, or only a day that is over if the question is about the future.
     """
@@ -109,7 +112,26 @@ def told_by_nearest(
         return None
     doubtful = is_of_the_past(question.text) or not is_notes(passages) or _is_of_other(question, found)
     likely = min(likely, SURE if doubtful or likely < ANSWERS_FROM else _SUREST)
-    return Reading(found.text, (found.passage,), max(_ANSWERABLE, likely), likely)
+    told = Reading(found.text, (found.passage,), max(_ANSWERABLE, likely), likely)
+    reading = with_later_notes(question, told, passages, most=likely)
+    if reading.answer == told.answer and _is_named_later(question, found, passages):
+        return replace(told, confidence=min(likely, SURE))
+    return reading
+
+
+def _is_named_later(question: Question, found: Quotation, passages: Sequence[Passage]) -> bool:
+    """Whether a later note has a word of the question and a name or figure of the quotation, which it may change."""
+    at, asked = found.passage.at, {*question.terms, *map(stem_of, question.names)}
+    told = {
+        word.stem
+        for word in Sentence(found.text, 0).words
+        if (word.text[0].isupper() or word.text[0].isdigit()) and word.low not in FUNCTION_WORDS
+    } - asked
+    return at is not None and any(
+        one.at > at and not (told.isdisjoint(one.stems) or asked.isdisjoint(one.stems))
+        for one in passages
+        if one.at is not None and one.current and one.chunk_id != found.passage.chunk_id
+    )
 
 
 def _is_of_other(question: Question, found: Quotation) -> bool:

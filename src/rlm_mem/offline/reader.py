@@ -205,13 +205,13 @@ def with_later_notes(
     passages: Sequence[Passage],
     *,
     beside: Passage | None = None,
-    least: float = _MIN_ODDS,
+    most: float = _MAX_DISPUTED,
 ) -> Reading:
     """Apply later notes to an answer: return their value, or the answer with the note that may change it.
 
     Args:
         beside: a later note to add if no other changes the answer.
-        least: odds above which a later note is added that the search did not mark.
+        most: highest confidence in an answer with a later note that only may change it.
     """
     if is_of_the_past(question.text):
         return reading
@@ -230,7 +230,7 @@ def with_later_notes(
         return found
     if found is reading and beside is not None and beside.chunk_id != reading.passages[0].chunk_id:
         return _with_note(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), notes)
-    return _with_later_note(found, notes, least)
+    return _with_later_note(found, notes, most)
 
 
 def _first_told(
@@ -373,11 +373,11 @@ def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
     return _Notes(asked, labelled, stems, analyser)
 
 
-def _with_later_note(reading: Reading, notes: _Notes, least: float) -> Reading:
+def _with_later_note(reading: Reading, notes: _Notes, most: float) -> Reading:
     """The answer with the later note that most probably changes it, each with its day."""
     home = reading.passages[0]
     notes = notes._replace(passages=[one for one in notes.passages if not _is_told(reading, one, notes)])
-    found, odds = None, least
+    found, odds = None, _MIN_ODDS
     marked = home.later
     # Looked up by the words of the answer's note, which in other languages are often not distinctive.
     known = "" if marked is None or is_foreign(notes.asked.text) else marked.chunk_id
@@ -386,9 +386,9 @@ def _with_later_note(reading: Reading, notes: _Notes, least: float) -> Reading:
             continue
         nearest = one.chunk_id == known
         on_subject = not (notes.asked.subject | notes.asked.names).isdisjoint(notes.stems[one.text])
-        bar = odds if on_subject else max(odds, POSSIBLE)
-        probability = _odds(home, one, notes, bar, nearest=nearest)
-        if probability > bar and (probability > SURE or _may_be_given(reading, one, notes)):
+        least = odds if on_subject else max(odds, POSSIBLE)
+        probability = _odds(home, one, notes, least, nearest=nearest)
+        if probability > least and (probability > SURE or _may_be_given(reading, one, notes)):
             found, odds = one, probability
             if nearest:
                 break
@@ -398,7 +398,7 @@ def _with_later_note(reading: Reading, notes: _Notes, least: float) -> Reading:
             texts = home.text, later.text, notes.analyser
             changes = are_tied(*texts) and may_state_change(*texts)
             found = later if changes or _may_be_given(reading, later, notes) else None
-    most = _MAX_WITH_LATER if odds >= SURE else _MAX_DISPUTED
+    most = _MAX_WITH_LATER if odds > SURE else most
     return reading if found is None else _with_note(reading, home, _latest(home, found, notes), notes, most)
 
 
