@@ -113,7 +113,7 @@ def told_by_nearest(
     doubtful = is_of_the_past(question.text) or not is_notes(passages) or _is_of_other(question, found)
     likely = min(likely, SURE if doubtful or likely < ANSWERS_FROM else _SUREST)
     told = Reading(found.text, (found.passage,), max(_ANSWERABLE, likely), likely)
-    reading = with_later_notes(question, told, passages, most=likely)
+    reading = with_later_notes(question, told, passages)
     if reading.answer == told.answer and _is_named_later(question, found, passages):
         return replace(told, confidence=min(likely, SURE))
     return reading

@@ -200,18 +200,12 @@ def _former_abroad(plain: Question, passages: Sequence[Passage]) -> Reading | No
 
 
 def with_later_notes(
-    question: Question,
-    reading: Reading,
-    passages: Sequence[Passage],
-    *,
-    beside: Passage | None = None,
-    most: float = _MAX_DISPUTED,
+    question: Question, reading: Reading, passages: Sequence[Passage], *, beside: Passage | None = None
 ) -> Reading:
     """Apply later notes to an answer: return their value, or the answer with the note that may change it.
 
     Args:
         beside: a later note to add if no other changes the answer.
-        most: highest confidence in an answer with a later note that only may change it.
     """
     if is_of_the_past(question.text):
         return reading
@@ -230,7 +224,7 @@ def with_later_notes(
         return found
     if found is reading and beside is not None and beside.chunk_id != reading.passages[0].chunk_id:
         return _with_note(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), notes)
-    return _with_later_note(found, notes, most)
+    return _with_later_note(found, notes)
 
 
 def _first_told(
@@ -373,7 +367,7 @@ def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
     return _Notes(asked, labelled, stems, analyser)
 
 
-def _with_later_note(reading: Reading, notes: _Notes, most: float) -> Reading:
+def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
     """The answer with the later note that most probably changes it, each with its day."""
     home = reading.passages[0]
     notes = notes._replace(passages=[one for one in notes.passages if not _is_told(reading, one, notes)])
@@ -398,7 +392,7 @@ def _with_later_note(reading: Reading, notes: _Notes, most: float) -> Reading:
             texts = home.text, later.text, notes.analyser
             changes = are_tied(*texts) and may_state_change(*texts)
             found = later if changes or _may_be_given(reading, later, notes) else None
-    most = _MAX_WITH_LATER if odds > SURE else most
+    most = _MAX_WITH_LATER if odds > SURE else _MAX_DISPUTED
     return reading if found is None else _with_note(reading, home, _latest(home, found, notes), notes, most)
 
 
