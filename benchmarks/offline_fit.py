@@ -1,8 +1,10 @@
 """Fits the tables of the offline reader (`rlm_mem/offline/weights.json`) to questions with known answers.
 
-Three tables: the weight of each signal of a candidate (expected token F1 under a softmax over all candidates, L2), the
-probability that the passages contain an answer, and the probability that the answer is right (logistic). The last two
-are fitted on answers of tables that were fitted without the conversation asked about; otherwise they would be too high.
+Three tables for conversations: the weight of each signal of a candidate (expected token F1 under a softmax over all
+candidates, L2), the probability that the passages contain an answer, and the probability that the answer is right
+(logistic). The last two are fitted on answers of tables that were fitted without the conversation asked about;
+otherwise they would be too high. The table for quotations of the nearest memory (logistic) is fitted by
+`offline_corpora.py --fit`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from rlm_mem.offline.examine import READ_FULLY, examine
 from rlm_mem.offline.features import passage_signs, signals, with_unspoken_names
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
-from rlm_mem.offline.weights import Weights
+from rlm_mem.offline.weights import Weights, load_weights
 
 Floats = npt.NDArray[np.float64]
 
@@ -239,7 +241,8 @@ def fit(rows: Rows, seen: Sequence[Seen], leave_out: Iterable[str] = ()) -> Weig
     ]
     right = [example.answer is not None and is_right(text, example.answer) for example, text, _ in used]
     right_table = fit_logistic([{**one, "held": h} for one, h in zip(figures, held, strict=True)], right)
-    return Weights(fit_span(rows, out), held_table, right_table, _bar(held, holds, gains))
+    bar = _bar(held, holds, gains)
+    return Weights(fit_span(rows, out), held_table, right_table, bar, load_weights().nearest)
 
 
 def _chance(table: dict[str, float], figures: dict[str, float]) -> float:
@@ -268,6 +271,7 @@ def write(weights: Weights, path: Path, **extra: Any) -> None:
         "held": weights.answerable,
         "right": weights.correct,
         "span": weights.span,
+        "nearest": weights.nearest,
         **extra,
     }
     path.write_text(json.dumps(data, indent=0, sort_keys=True) + "\n", encoding="utf-8")

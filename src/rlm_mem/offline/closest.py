@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -13,12 +12,11 @@ from rlm_mem.offline.features import lags_behind, term_weights, with_unspoken_na
 from rlm_mem.offline.figures import subject_numbers
 from rlm_mem.offline.kinds import forms_asked, has_form
 from rlm_mem.offline.language import shares_matched
-from rlm_mem.offline.notes import read_note
 from rlm_mem.offline.numbered import is_derivation
-from rlm_mem.offline.passages import Passage, Reading, heading_stems
+from rlm_mem.offline.passages import Passage, heading_stems
 from rlm_mem.offline.phrases import FULL_NAME
 from rlm_mem.offline.question import Question
-from rlm_mem.offline.word_classes import NUMBER, degree, stem_of
+from rlm_mem.offline.word_classes import degree, stem_of
 from rlm_mem.text.analysis import PARTS, get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.languages import is_foreign
@@ -62,24 +60,6 @@ _IN_NAMED = 0.3
 """Weight of being in the document that the question names best."""
 _RESEMBLES = 0.7
 """How well a word matches one of the question that begins like it: "signature" and "sign"."""
-_TOLD_ONCE = frozenset(("why", "how_long"))
-"""Kinds of things of which a memory seldom has more than one: what the nearest memory gives is the answer.
-
-So is its figure, if it has only one. Days, places and names of the nearest memory are as often others than those asked
-for.
-"""
-_MIN_MATCHED = 0.45
-"""Least share of the question that the sentence of any other kind of value must match."""
-_MIN_LEAD = 1.0
-"""How much nearer than any other such a memory must be."""
-_CONFIDENCE, _ANSWERABLE = 0.5, 0.7
-"""Confidence in such an answer, and probability that the passages contain one."""
-_FUTURE = late(r"\b(?:when|date|day) will\b", re.IGNORECASE)
-_ROLE_ASKED = late(
-    r"\W*who(?:['’]s| is| was| are| were) (?:the|our|my|your|their) (?P<role>(?:[\w-]{1,30} ){0,2}?[\w-]{1,30})"
-    r"(?: (?:of|for|at|in|on|to|from|with)\b|\W*$)",
-    re.IGNORECASE,
-)
 _COMPOUND = late(r"(?<![^\W\d_])[^\W\d_]{3,40}+(?:[/._][^\W\d_]{2,40}+)++")
 _PLAIN_WORD = late(r"[^\W_]+")
 _KINDS_WITH_FORM = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
@@ -116,51 +96,6 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
             if one.of_document:
                 texts.add(text)
     return list(found.values())
-
-
-def told_by_nearest(question: Question, passages: Sequence[Passage]) -> Reading | None:
-    """The answer of the nearest memory, if it is nearer than others by far: a reason, a duration, its only figure.
-
-    Also any other value that it contains only once, and "no", in a sentence that matches much of the question.
-    """
-    if question.kind == "choice" or is_foreign(question.text):
-        return None
-    current = [one for one in passages if one.current]
-    near = nearness(question, current)
-    order = sorted(range(len(current)), key=lambda i: -near[i])
-    if not order:
-        return None
-    first = current[order[0]]
-    others = (near[i] for i in order if current[i].chunk_id != first.chunk_id)
-    if near[order[0]] - max(others, default=0.0) < _MIN_LEAD:
-        return None
-    found = read_note(question, first)
-    if (
-        found is None
-        or _lacks_role(question, first)
-        or (_FUTURE.search(question.text) and _is_over(found.text, first))
-    ):
-        return None
-    if question.kind == "how_long" and not found.alone and found.share < _MIN_MATCHED:
-        return None  # one of several durations
-    once = question.kind == "how_many" and len(NUMBER.findall(first.text)) == 1
-    if not (question.kind in _TOLD_ONCE or once or (found.alone and found.share >= _MIN_MATCHED)):
-        return None
-    return Reading(found.text, (first,), _ANSWERABLE, _CONFIDENCE)
-
-
-def _lacks_role(question: Question, passage: Passage) -> bool:
-    """Whether the question is "who is the caterer …" and the passage calls nobody so."""
-    asked = _ROLE_ASKED.match(question.text)
-    nouns = question.strong.intersection(map(stem_of, asked["role"].split())) if asked else frozenset()
-    stems = _stems(passage)
-    return bool(nouns) and not any(degree(noun, stems, "") for noun in nouns)
-
-
-def _is_over(text: str, passage: Passage) -> bool:
-    """Whether a text names a day before that of its passage."""
-    days = find_dates(text, passage.at) if passage.at is not None else []
-    return bool(days) and passage.at is not None and days[-1].last < passage.at.date()
 
 
 def _with_sequels(passages: Sequence[Passage], near: Sequence[float]) -> list[float]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rlm_mem.offline.candidates import may_be_person
-from rlm_mem.offline.passages import Sentence
+from rlm_mem.offline.passages import Reading, Sentence
 from rlm_mem.offline.phrases import (
     AGED,
     BECAUSE,
@@ -585,6 +585,28 @@ def reason_after(question: Question, sentence: Sentence, following: Sequence[str
     ):
         return Piece(trimmed(text), 0.1)
     return None
+
+
+_CORRECTED = late(
+    r"(?:->|→|[-–—,;:.(…])\s{0,3}(?:(?:oh|ah|er|actually),? )?(?:(?:no|nope|wait|sorry)(?=[,.:;!–—])|no,? wait\b"
+    r"|correction(?=[,:])|(?:scratch|strike) that\b|make that\b|i mean\b)",
+    re.IGNORECASE,
+)
+"""The beginning of what takes back a value right before it: "Friday, no wait, Saturday"."""
+_RIGHT_AFTER = 20
+"""Characters between a value and the end of what takes it back, at most."""
+
+
+def with_correction(reading: Reading) -> Reading:
+    """The rest of the line for an answer that is taken back in it: "25 Oct -> no, it stays 26"."""
+    text = reading.passages[0].text if reading.passages else ""
+    start = text.find(reading.answer) if reading.answer else -1
+    if start < 0:
+        return reading
+    after = start + len(str(reading.answer))
+    if not _CORRECTED.search(text, after, after + _RIGHT_AFTER):
+        return reading
+    return replace(reading, answer=trimmed(text[start:].partition("\n")[0]))
 
 
 _PLAIN = late(r"[^\w\s]")

@@ -21,12 +21,14 @@ from typing import Any, Unpack
 
 from rlm_mem.chunk import normalise_unicode
 from rlm_mem.models.base import SURE, Completion, Message, Options, Prompt, Usage, as_messages, unbroken
-from rlm_mem.offline.closest import closest, told_by_nearest
+from rlm_mem.offline.closest import closest
 from rlm_mem.offline.documents import named_documents
+from rlm_mem.offline.extraction import with_correction
 from rlm_mem.offline.multi_hop import follow
+from rlm_mem.offline.nearest import told_by_nearest
 from rlm_mem.offline.passages import Passage, Reading, unwrapped, without_earlier_versions
 from rlm_mem.offline.question import Question, analyse_question
-from rlm_mem.offline.reader import read, with_correction, with_later_notes
+from rlm_mem.offline.reader import read
 from rlm_mem.offline.roles import name_of_role
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.search.related import related_terms
@@ -63,10 +65,9 @@ question = {question!r}
 task = {prompt!r}
 found = passages({queries}, limit={limit})
 reading = json.loads(llm_query(task, {{"question": question, "passages": found}}))
-answer, guess = reading["answer"], reading["suggestion"]
-print(len(found), "passages; held:", reading["held"], answer or guess)
-if answer or guess:
-    FINAL(answer, reading["chunk_ids"], reading["confidence"], guess)
+print(len(found), "passages; held:", reading["held"], reading["answer"])
+if reading["answer"]:
+    FINAL(reading["answer"], reading["chunk_ids"], reading["confidence"])
 """
 
 _SECOND = """\
@@ -110,7 +111,7 @@ def describe(question: Question) -> str:
 
 
 def first_program(question: Question) -> str:
-    """The first program: passages, one reading, and FINAL if it has an answer or a suggestion."""
+    """The first program: passages, one reading, and FINAL if it has an answer."""
     names = {*question.names, *(f"{name}'s" for name in question.names)}
     nameless = " ".join(
         word for word in question.text.split() if word.strip("?.,!").replace("’", "'") not in names
@@ -210,11 +211,15 @@ class OfflineLLM:
         )
 
 
-def given_passages(text: str) -> list[Passage] | None:
-    """The passages in a message with which a program calls the reader; None for any other message."""
+def given_passages(text: str, *, wider: bool = False) -> list[Passage] | None:
+    """The passages in a message with which a program calls the reader; None for any other message.
+
+    Args:
+        wider: include those that are not read for an answer, but may be the closest.
+    """
     context = _tagged(text, "context", last=True)
     data = _reader_context(text, _decoded(unbroken(context)) if context is not None else None)
-    return None if data is None else _context_passages(data)
+    return None if data is None else _context_passages(data, wider=wider)
 
 
 def _reader_context(text: str, data: Any) -> dict[str, Any] | None:
@@ -302,8 +307,10 @@ def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
             found, answered = way, True
         elif way is not None:
             answered = False
-        if not answered and "wider" in called and (told := told_by_nearest(question, near)) is not None:
-            found, answered = with_later_notes(question, told, near), True  # the last look
+        if "wider" in called and not isinstance(way, str) and not (answered and found.confidence > SURE):
+            told = told_by_nearest(question, near, weights.nearest)
+            if told is not None and (not answered or told.confidence > SURE):
+                found, answered = told, True
         found = with_correction(found)
         sure = answered and found.confidence > SURE
         cited = list(found.passages) if answered else []

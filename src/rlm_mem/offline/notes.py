@@ -52,7 +52,9 @@ _ONE_OF_SEVERAL = 0.1
 """Subtracted from the confidence if the sentence has several values of the kind asked for: five in six are
 right."""
 _MIN_FIT = 0.5
-_EXACT_FIT = 0.9
+EXACT_FIT = 0.9
+_FITTING = 0.3
+"""Added to the matched share of a sentence with a part of exactly the kind asked for, to find the nearest one."""
 _WHAT_IS = late(
     r"\W*what(?:['’]s|\s+(?:is|are|was|were))\s+(?:(?:the|a|an|our|my|your|their|his|her)\s+)?"
     r"(?P<thing>[\w'’.-]+(?:\s+(?!(?:of|in|for|on|at|to|from|that|which|used|called|by|with|when|if)\b)[\w'’.-]+){0,4})",
@@ -161,7 +163,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     confidence -= _ONE_OF_SEVERAL * (not best.piece.alone)
     if missing:
         confidence = min(confidence, _MAX_WITH_MISSING)
-    exact = best.piece.fit >= _EXACT_FIT
+    exact = best.piece.fit >= EXACT_FIT
     return Reading(text, tuple(used), round(answerable, 3), round(min(answerable, confidence), 3), exact)
 
 
@@ -328,43 +330,31 @@ def matched_share(question: Question, passage: Passage) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteAnswer:
-    """The part of a note that is of the kind asked for, and the share of the question that its sentence matches.
+class NearestLine:
+    """The sentence of a passage that is nearest to a question.
 
-    ``alone``: the note has no other part of this kind.
+    ``share``: the share of the question that it matches; ``fit``: that of its part of the kind asked for, below 0 if
+    it has none; ``alone``: that part is the only one of its kind.
     """
 
-    text: str
+    sentence: Sentence
+    number: int
     share: float
+    fit: float
     alone: bool
 
 
-def read_note(question: Question, passage: Passage) -> NoteAnswer | None:
-    """The part of a passage that is of the kind asked for, from the sentence that matches most of the question.
-
-    For yes or no: "No" with that sentence if it is negative and the question is not.
-    """
+def nearest_line(question: Question, passage: Passage) -> NearestLine | None:
+    """The sentence that matches most of a question, preferably with a part of the kind asked for."""
     wanted = wanted_words(question)
-    parts = [
-        (_matched_share(question, wanted, one), one, _answer(question, one, wanted))
-        for one in _lines(passage)
-        if not is_about_other_figure(question, passage, one.sentence)
-    ]
-    if question.kind == "yes_no":
-        share, line, _ = max(parts, key=lambda one: one[0], default=(0.0, None, None))
-        if line is None or not _is_negative(line.sentence.text) or _is_negative(question.text):
-            return None
-        return NoteAnswer(f"No: {trimmed(line.sentence.text)}", share, alone=True)
-    fitting = [
-        (share, line, part)
-        for share, line, part in parts
-        if part is not None and part.fit >= _EXACT_FIT and has_form(question, part.text)
-    ]
-    if not fitting:
-        return None
-    share, line, part = max(fitting, key=lambda one: one[0])
-    value = part.text if question.kind == "why" else whole_value(question, line.sentence.text, part.text)
-    return NoteAnswer(value, share, part.alone and len(fitting) == 1)
+    found = []
+    for line in _lines(passage):
+        part = _answer(question, line, wanted)
+        fits = part is not None and has_form(question, part.text)
+        fit, alone = (part.fit, part.alone) if part is not None and fits else (-1.0, False)
+        share = _matched_share(question, wanted, line)
+        found.append(NearestLine(line.sentence, line.number, share, fit, alone and fit >= EXACT_FIT))
+    return max(found, key=lambda one: one.share + _FITTING * (one.fit >= EXACT_FIT), default=None)
 
 
 @cache

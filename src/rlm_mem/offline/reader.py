@@ -227,28 +227,6 @@ def with_later_notes(
     return _with_later_note(found, notes)
 
 
-_CORRECTED = late(
-    r"(?:->|→|[-–—,;:.(…])\s{0,3}(?:(?:oh|ah|er|actually),? )?(?:(?:no|nope|wait|sorry)(?=[,.:;!–—])|no,? wait\b"
-    r"|correction(?=[,:])|(?:scratch|strike) that\b|make that\b|i mean\b)",
-    re.IGNORECASE,
-)
-"""The beginning of what takes back a value right before it: "Friday, no wait, Saturday"."""
-_RIGHT_AFTER = 20
-"""Characters between a value and the end of what takes it back, at most."""
-
-
-def with_correction(reading: Reading) -> Reading:
-    """The rest of the line for an answer that is taken back in it: "25 Oct -> no, it stays 26"."""
-    text = reading.passages[0].text if reading.passages else ""
-    start = text.find(reading.answer) if reading.answer else -1
-    if start < 0:
-        return reading
-    after = start + len(str(reading.answer))
-    if not _CORRECTED.search(text, after, after + _RIGHT_AFTER):
-        return reading
-    return replace(reading, answer=trimmed(text[start:].partition("\n")[0]))
-
-
 def _first_told(
     question: Question, asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
 ) -> Reading:

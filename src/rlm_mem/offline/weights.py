@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,32 +17,35 @@ from pathlib import Path
 class Weights:
     """Weights by signal: ``span`` scores candidates, ``answerable`` and ``correct`` give the two probabilities.
 
-    If the probability of an answer is below ``bar``, the model abstains.
+    If the probability of an answer is below ``bar``, the model abstains. ``nearest`` gives the probability that the
+    nearest memory, quoted, answers.
     """
 
     span: dict[str, float]
     answerable: dict[str, float]
     correct: dict[str, float]
     bar: float = 0.5
+    nearest: dict[str, float] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=1)
 def load_weights() -> Weights:
     """The tables that come with the package."""
     data = json.loads(Path(__file__).with_name("weights.json").read_text(encoding="utf-8"))
-    return Weights(data["span"], data["held"], data["right"], data["bar"])
+    return Weights(data["span"], data["held"], data["right"], data["bar"], data["nearest"])
 
 
 def answerable_probability(figures: Mapping[str, float], table: Weights) -> float:
     """The probability that the passages contain an answer, from the figures of `examine.evidence_figures`."""
-    return _logistic(figures, table.answerable)
+    return logistic(figures, table.answerable)
 
 
 def correct_probability(figures: Mapping[str, float], answerable: float, table: Weights) -> float:
     """The probability that the answer is right, at most the probability that there is one."""
-    return min(answerable, _logistic({**figures, "held": answerable}, table.correct))
+    return min(answerable, logistic({**figures, "held": answerable}, table.correct))
 
 
-def _logistic(figures: Mapping[str, float], weights: Mapping[str, float]) -> float:
+def logistic(figures: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """The probability that a table with a ``bias`` gives to these figures."""
     total = weights.get("bias", 0.0) + sum(weights.get(name, 0.0) * value for name, value in figures.items())
     return round(1 / (1 + math.exp(-max(-30.0, min(30.0, total)))), 4)
