@@ -41,6 +41,7 @@ WEIGHTS: dict[str, float] = {
     "rare words of the answer": 0.9,
     "next": 1.4,
     "not nearest": -1.0,
+    "in passing": -2.5,
     "nearest, with an end": 0.5,
     "answer denied": 0.7,
     "narrowed": -1.15,
@@ -57,6 +58,8 @@ WEIGHTS: dict[str, float] = {
 * next: the later note is the best hit besides the earlier one;
 * not nearest: another of the texts shares more with the earlier note; nearest, with an end: none does, and the later
   note has a word for an end or a change anywhere;
+* in passing: the later note has at most two words of the earlier one, fewer than a fifth of them, and fewer than half
+  of the question's words: any note has one or two words of a long one by chance;
 * answer denied: a sentence with a word of the answer has any word of change;
 * narrowed: a missing word narrows the subject, unless the answer is denied, with a shared rare word;
 * tells of change: result of :func:`may_state_change`;
@@ -77,7 +80,9 @@ _MAX_RARE = 3
 _FEW = 2
 """Maximum number of texts with a rare word: the two notes themselves."""
 _SHARED = 2
-"""Maximum number of rare words of the earlier note's answer that are counted."""
+"""Maximum number of rare words of the earlier note's answer that are counted, and of words shared in passing."""
+_PASSING = 5
+"""Minimum ratio of the words of the earlier note to those that a note in passing shares with it."""
 _VALUE = 3
 """Maximum words of a value, in a note that another one repeats except for the value."""
 _STRETCHES = 20
@@ -301,6 +306,11 @@ def signs(
         float(min(_SHARED, rare_value)),
         float(is_next),
         float(not is_nearest),
+        float(
+            len(both) <= _SHARED
+            and len(both) * _PASSING < len(before)
+            and len(asked.stems & after) * 2 < len(asked.stems)
+        ),
         float(is_nearest and ENDED.found_in(later)),
     ]
     if _BIAS + sum(map(mul, WEIGHTS.values(), found)) + _MAX_FURTHER <= least:
