@@ -246,7 +246,9 @@ def _first_hits(name: str, store: str, asked: list[Asked]) -> list[tuple[bool, b
         remember(name, memory, [], store)
 
         def answers(one: Asked, ids: list[str]) -> bool:
-            return any(one.is_answered_by(memory.store.get_chunk(found, track=False).content) for found in ids)
+            return any(
+                one.is_answered_by(memory.store.get_chunk(found, track=False).content) for found in ids
+            )
 
         return [
             (
