@@ -220,11 +220,9 @@ def tables(result: Result) -> Iterator[tuple[str, Sequence[str], Rows]]:
             yield "", [name for name in _columns(kind) if name in measured], kind
         return
     for title, columns in parts.items():
-        yield (
-            title,
-            columns,
-            [row for row in rows if any(name in row for name in columns if name not in _KEYS)],
-        )
+        kind = [row for row in rows if any(name in row for name in columns if name not in _KEYS)]
+        if kind:
+            yield title, columns, kind
     named = {name for columns in parts.values() for name in columns}
     left = [name for name in measured if name not in named]
     if left:
