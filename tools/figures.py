@@ -88,6 +88,9 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
             "first hit gives the valid value", "outdated answers", "new value given", "look-alike questions",
             "look-alike is the first hit", "answered with the look-alike", "answered with both",
         ),
+        "Notes among which little changes": (
+            "set", "questions", "right first hit by words alone", "right first hit", "moved behind another note",
+        ),
     },
 }  # fmt: skip
 
@@ -238,11 +241,9 @@ def tables(result: Result) -> Iterator[tuple[str, Sequence[str], Rows]]:
             yield "", [name for name in _columns(kind) if name in measured], kind
         return
     for title, columns in parts.items():
-        yield (
-            title,
-            columns,
-            [row for row in rows if any(name in row for name in columns if name not in _KEYS)],
-        )
+        kind = [row for row in rows if any(name in row for name in columns if name not in _KEYS)]
+        if kind:
+            yield title, columns, kind
     named = {name for columns in parts.values() for name in columns}
     left = [name for name in measured if name not in named]
     if left:

@@ -279,6 +279,18 @@ def test_a_list_with_labels_is_a_note_if_it_belongs_to_no_conversation(memory: M
     assert memory.search("When does class CE have lunch?")[0].chunk_id == newer
 
 
+def test_a_note_that_shares_a_word_with_a_long_one_by_chance_does_not_come_before_it(memory: Memory) -> None:
+    older = noted(
+        memory,
+        "2026-01-05",
+        "Kiln 3 is for raku in the yard only, it burns propane from the blue rack, and two spare bottles stand beside "
+        "it at every firing.",
+    )
+    noted(memory, "2026-03-05", "The raku evening is cancelled, the new date is 6 September.")
+    ask = "How many spare gas bottles should stand ready at a raku firing?"
+    assert memory.search(ask)[0].chunk_id == older
+
+
 def test_a_name_that_opens_the_answer_ties_a_later_note_to_it(memory: Memory) -> None:
     noted(memory, "2026-01-05", "Macrogen does our sequencing.")
     newer = noted(memory, "2026-03-05", "The Macrogen contract was not renewed. All plates go to Novogene.")

@@ -48,6 +48,7 @@ WEIGHTS: dict[str, float] = {
     "of one kind": 0.6,
     "present": 1.1,
     "condition": -1.25,
+    "in passing": -2.5,
 }
 """Weights of the signs (see :func:`signs`), in nats of log-odds:
 
@@ -61,7 +62,10 @@ WEIGHTS: dict[str, float] = {
 * narrowed: a missing word narrows the subject, unless the answer is denied, with a shared rare word;
 * tells of change: result of :func:`may_state_change`;
 * of one kind: it gives a figure, day, month or name that the earlier note does not give, which gives another one;
-* present: it is in the present tense; condition: it has a word such as "would" or "if".
+* present: it is in the present tense; condition: it has a word such as "would" or "if";
+* in passing: the later note has at most two words of the earlier one, fewer than a fifth of them, and fewer than half
+  of the question's words: any note has one or two words of a long one by chance. This lowers the odds to
+  :data:`LIKELY` at most, since the note may still be named.
 """
 APART, DOUBTFUL, DOUBTFUL_NEAREST = -7.0, -3.55, -2.0
 """Added if the later note is about something else or not in force; if that is uncertain (a guess, a plan, a quotation,
@@ -77,7 +81,9 @@ _MAX_RARE = 3
 _FEW = 2
 """Maximum number of texts with a rare word: the two notes themselves."""
 _SHARED = 2
-"""Maximum number of rare words of the earlier note's answer that are counted."""
+"""Maximum number of rare words of the earlier note's answer that are counted, and of words shared in passing."""
+_PASSING = 5
+"""Minimum ratio of the words of the earlier note to those that a note in passing shares with it."""
 _VALUE = 3
 """Maximum words of a value, in a note that another one repeats except for the value."""
 _STRETCHES = 20
@@ -152,17 +158,17 @@ def retelling(
     if not found:
         return least
     # Rounded, so that the order of summation cannot move odds across a threshold.
-    odds: float = round(_BIAS + sum(map(mul, WEIGHTS.values(), found)), 9)
+    odds: float = round(_BIAS + sum(map(mul, WEIGHTS.values(), found[:-1])), 9)
     if not (asked.asks or is_end):
         odds += KEYWORDS
-    if odds <= least or year is None:
-        return max(odds, least)
-    apart, doubtful = exceptions(asked, earlier, later, texts, analyser, year)
-    if apart:
-        odds += APART
-    elif doubtful:
-        odds = min(odds + (DOUBTFUL_NEAREST if nearest else DOUBTFUL), SURE)
-    return max(odds, least)
+    if odds > least and year is not None:
+        apart, doubtful = exceptions(asked, earlier, later, texts, analyser, year)
+        if apart:
+            odds += APART
+        elif doubtful:
+            odds = min(odds + (DOUBTFUL_NEAREST if nearest else DOUBTFUL), SURE)
+    in_passing = WEIGHTS["in passing"] * found[-1]
+    return max(min(odds, max(odds + in_passing, LIKELY)), least)
 
 
 def may_state_change(earlier: str, later: str, analyser: Analyser) -> bool:
@@ -324,6 +330,11 @@ def signs(
         float(_has_kind(asked, earlier, later, opening=nearest)),
         float(said.present),
         float(said.condition and not CONDITION.found_in(known)),
+        float(
+            len(both) <= _SHARED
+            and len(both) * _PASSING < len(before)
+            and len(asked.stems & after) * 2 < len(asked.stems)
+        ),
     )
 
 
