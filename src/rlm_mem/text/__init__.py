@@ -1,12 +1,12 @@
 """Language analysis without I/O, used by store, ingest and search alike.
 
 ``tokens`` counts, ``layout``, ``blocks`` and ``sentences`` parse the structure of a text, ``segments`` splits it into
-what search ranks, and ``analysis`` those into terms (``stopwords``, ``irregular``, ``languages``, ``cues``). ``dates`` finds
-dates, ``secrets`` keys and passwords (``secret_rules``), ``shortening`` cuts texts for lists. The rules that compare
-notes begin with sentences and clauses (``wording``, ``clauses``, ``factuality``; words of other languages in
-``by_language``): ``statements`` extracts what is stated, ``stated_changes`` what changed, and ``differences``
-compares them when a text is remembered; ``present``, ``distinct`` and ``update_score`` compare hits when a question
-is asked.
+what search ranks, and ``analysis`` those into terms (``stopwords``, ``irregular``, ``languages``, ``cues``).
+``dates`` finds dates, ``secrets`` keys and passwords (``secret_rules``), ``shortening`` cuts texts for lists. The
+rules that compare notes begin with sentences and clauses (``wording``, ``clauses``, ``factuality``; words of other
+languages in ``by_language``): ``statements`` extracts what is stated, ``stated_changes`` what changed, and
+``differences`` compares them when a text is remembered; ``present``, ``distinct`` and ``update_score`` compare hits
+when a question is asked.
 
 Nothing here reads files, handles chunks or ranks. The names below are loaded on first use, since opening and most
 searches do not need them.
