@@ -309,7 +309,8 @@ def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
             answered = False
         if "wider" in called and not isinstance(way, str) and not (answered and found.confidence > SURE):
             told = told_by_nearest(question, near, weights.nearest)
-            if told is not None and (not answered or told.confidence > SURE):
+            # An answer that later notes change rests on several.
+            if told is not None and (not answered or (told.confidence > SURE and len(found.passages) == 1)):
                 found, answered = told, True
         found = with_correction(found)
         sure = answered and found.confidence > SURE

@@ -31,7 +31,7 @@ _ANSWERABLE = 0.7
 """Probability that the passages contain an answer, if a quotation is returned."""
 _STATEMENTS = frozenset({"why", "how", "do", "yes_no"})
 """Kinds of questions that are answered by a whole statement rather than by a value in it."""
-_FIGURES = frozenset({"when", "how_many", "how_long"})
+_OF_FORM = frozenset({"when", "how_many", "how_long", "who", "where"})
 """Kinds of questions that no sentence without a part of this kind answers."""
 _SUREST = 0.9
 """Highest confidence in a quotation."""
@@ -63,13 +63,13 @@ class Quotation:
 def quotation(question: Question, passages: Sequence[Passage]) -> Quotation | None:
     """The sentence of the nearest memory that is nearest to a question, with the one after it if both are short.
 
-    None if there is none, or none with the figure or the time asked for.
+    None if there is none, or none with the figure, the time, the person or the place asked for.
     """
     current = [one for one in passages if one.current]
     near = nearness(question, current)
     first = max(range(len(current)), key=near.__getitem__, default=-1)
     line = nearest_line(question, current[first]) if first >= 0 else None
-    if line is None or (question.kind in _FIGURES and line.fit < 0):
+    if line is None or (question.kind in _OF_FORM and line.fit < 0):
         return None
     passage = current[first]
     text = _quoted(passage, line.sentence, line.number)
