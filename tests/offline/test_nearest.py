@@ -126,6 +126,17 @@ def test_a_conversation_is_quoted_as_a_suggestion_at_most(tmp_path: Path) -> Non
     assert "form was missing" in str(result.suggestion)
 
 
+def test_a_document_is_quoted_as_a_suggestion_at_most(tmp_path: Path) -> None:
+    result = ask(
+        tmp_path,
+        "Why did the vendor Tidemark walk away from us?",
+        "# Vendors\n\nTidemark cancelled in April because the Polish tax form was missing.\n\n" + "It is so. " * 400,
+    )
+    assert result.content is None
+    assert "Polish tax form" in str(result.suggestion)
+    assert result.confidence <= 0.6
+
+
 def test_the_note_of_an_answer_is_not_given_once_more_as_a_later_one(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "brain", llm="offline") as memory:
         for day, note in enumerate(
