@@ -102,8 +102,8 @@ def told_by_nearest(
 
     Later notes are applied, see :func:`~rlm_mem.offline.reader.with_later_notes`.
     It is only a suggestion from a document, in which many sentences have the words of a question, from a conversation,
-    on which the table was not fitted, for a question about the past, and if it does not name the role asked for, or only
-    a day that is over if the question is about the future.
+    on which the table was not fitted, for a question about the past, and if it does not name the role asked for, or
+    only a day that is over if the question is about the future.
     """
     if is_foreign(question.text):
         return None
