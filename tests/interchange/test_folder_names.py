@@ -128,6 +128,18 @@ def test_a_folder_of_a_repository_is_the_same_wherever_that_is_cloned(
     assert conversation == "file:git.example.org/acme/app:other/key.md"
 
 
+def test_a_hidden_folder_of_a_repository_is_not_the_folder_without_the_dot(
+    git: Git, tmp_path: Path, open_store: Open
+) -> None:
+    git(tmp_path, "init", "-q")
+    notes, hidden = (write(tmp_path / name, {"a.md": text}) for name, text in (("n", GATE), (".n", BOAT)))
+    with open_store() as store:
+        for folder in (notes, hidden, notes):
+            report = sync_folder(store, folder)
+            assert not report.changed and not report.archived
+        assert held(store) == [BOAT, GATE]
+
+
 def test_a_moved_folder_is_asked_for_and_then_known(tmp_path: Path, store: ChunkStore) -> None:
     old, new = write(tmp_path / "old", TEXTS), tmp_path / "new notes"
     sync_folder(store, old)

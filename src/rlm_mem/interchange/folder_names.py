@@ -62,7 +62,8 @@ class FolderName:
         repository = _repository(real)
         if repository is None:
             return names
-        within = Path(real).relative_to(repository.root).as_posix().removeprefix(".")
+        path = Path(real).relative_to(repository.root).as_posix()
+        within = "" if path == "." else path
         if self._around is not None and self._around.root == repository.root:
             return [_HERE + within, *names]
         with suppress(OSError):  # a configuration that cannot be read names no remote
