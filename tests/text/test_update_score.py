@@ -377,7 +377,9 @@ def test_what_happened_is_changed_only_by_a_note_that_tells_of_a_change(memory: 
     memory.remember("Load test with the cache off: 120 rps sustained.", occurred_at="2025-09-02")
     assert "38" in given(memory, "How many points did we finish the quiz season on?")
     told = memory.recall("What did the load test sustain?")
-    assert told.content is None and str(told.suggestion).startswith("Load test: 400 rps")  # the other one beside it
+    assert told.content is None and str(told.suggestion).startswith(
+        "Load test: 400 rps"
+    )  # the other one beside it
 
 
 def test_a_question_about_a_year_is_not_answered_with_another_year(memory: Memory) -> None:
