@@ -140,6 +140,23 @@ def test_a_hidden_folder_of_a_repository_is_not_the_folder_without_the_dot(
         assert held(store) == [BOAT, GATE]
 
 
+def test_a_new_folder_at_the_former_place_of_a_moved_one_does_not_take_its_record(
+    tmp_path: Path, open_store: Open
+) -> None:
+    first, moved = write(tmp_path / "n", TEXTS), tmp_path / "moved"
+    with open_store() as store:
+        sync_folder(store, first)
+        first.rename(moved)
+        sync_folder(store, moved, known_as=str(first))
+        write(first, {"key.md": KEY})
+        with pytest.raises(ConflictError, match=r"belongs to .*moved now"):
+            sync_folder(store, first)
+        assert held(store) == [BOAT, GATE]
+        assert sync_folder(store, first, known_as="keys").added == ["key.md"]
+        assert sync_folder(store, first).unchanged == 1 and sync_folder(store, moved).unchanged == 2
+        assert held(store) == [BOAT, GATE, KEY]
+
+
 def test_a_moved_folder_is_asked_for_and_then_known(tmp_path: Path, store: ChunkStore) -> None:
     old, new = write(tmp_path / "old", TEXTS), tmp_path / "new notes"
     sync_folder(store, old)
