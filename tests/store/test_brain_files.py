@@ -393,13 +393,15 @@ def test_namespaces_and_ids_that_differ_in_case_share_no_file(base: Path) -> Non
 
 def test_a_namespace_whose_encoded_name_is_longer_than_one_folder_s_has_files(store: ChunkStore) -> None:
     names = ["/".join(["a"] * 100), "/".join("abcdefg" for _ in range(25)), "/".join(["b" * 60] * 3)]
+    names += [f"a{'@' * 101}{'b' * (98 - len(end))}{end}" for end in ("..", ".")]  # whose rest would be that end
     for namespace in names:
         own = store.confined_to(namespace, actor=None)
         for name in ("system/memory_log.md", "archive/undo/1.json", "log/continuum.jsonl", SHOWN):
             own.files.write(name, namespace.encode())
             assert own.files.read(name) == namespace.encode()
         assert name_at(place_of(namespace, "archive/undo/1.json")) == (namespace, "archive/undo/1.json")
-        assert max(map(len, place_of(namespace, SHOWN).split("/"))) <= 255
+        parts = place_of(namespace, SHOWN).split("/")
+        assert max(map(len, parts)) <= 255 and not {".", ".."} & {*parts}
     assert set(store.backend.files("default").namespaces()) in (set(), {*names})  # a database lists its own
 
 

@@ -65,8 +65,9 @@ _FOR_GIT = (
         "../.gitignore",
         "# of this machine: tokens, the personas of sessions, work in progress, how far transcripts were captured\n"
         "/tokens.json\n/.tokens.json.lock\n/persona/\n"
-        "/workspace/\n/namespaces/*/workspace/\n/namespaces/*+/*/workspace/\n"
-        "/system/capture/\n/namespaces/*/system/capture/\n/namespaces/*+/*/system/capture/\n",
+        "/workspace/\n/namespaces/*/workspace/\n/namespaces/*+/*/workspace/\n/namespaces/*+/*+/*/workspace/\n"
+        "/system/capture/\n/namespaces/*/system/capture/\n/namespaces/*+/*/system/capture/\n"
+        "/namespaces/*+/*+/*/system/capture/\n",
     ),
     ("../.gitattributes", "# the same bytes on every system\n* -text\n"),
 )
