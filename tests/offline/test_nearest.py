@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from rlm_mem import Memory
-from rlm_mem.offline.nearest import quotation
+from rlm_mem.models.base import SURE
+from rlm_mem.offline.nearest import quotation, told_by_nearest
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
+from rlm_mem.offline.weights import load_weights
 from rlm_mem.recall.recall import RecallResult
 
 _OTHERS = (
@@ -124,6 +126,20 @@ def test_a_conversation_is_quoted_as_a_suggestion_at_most(tmp_path: Path) -> Non
         result = memory.recall("Why did the vendor Tidemark walk away from us?")
     assert result.content is None
     assert "form was missing" in str(result.suggestion)
+
+
+@pytest.mark.parametrize(("heading", "certain"), [("", True), ("Vendors", False)])
+def test_a_document_is_quoted_as_a_suggestion_at_most(heading: str, certain: bool) -> None:
+    texts = "Tidemark cancelled in April because the Polish tax form was missing.", *_OTHERS
+    passages = [
+        Passage(f"chunk-{number}", text, heading="" if number else heading)
+        for number, text in enumerate(texts)
+    ]
+    question = analyse_question("Why did the vendor Tidemark walk away from us?")
+    found = told_by_nearest(question, passages, load_weights().nearest)
+    assert found is not None
+    assert found.answer == texts[0].rstrip(".")
+    assert (found.confidence > SURE) is certain
 
 
 def test_the_note_of_an_answer_is_not_given_once_more_as_a_later_one(tmp_path: Path) -> None:

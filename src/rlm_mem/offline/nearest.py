@@ -101,8 +101,9 @@ def told_by_nearest(
     """A quotation of the nearest memory as an answer or, with a lower confidence, as a suggestion; None if unlikely.
 
     Later notes are applied, see :func:`~rlm_mem.offline.reader.with_later_notes`.
-    It is only a suggestion for a conversation, on which the table was not fitted, for a question about the past, and if
-    it does not name the role asked for, or only a day that is over if the question is about the future.
+    It is only a suggestion from a document, in which many sentences have the words of a question, from a conversation,
+    on which the table was not fitted, for a question about the past, and if it does not name the role asked for, or
+    only a day that is over if the question is about the future.
     """
     if is_foreign(question.text):
         return None
@@ -110,7 +111,12 @@ def told_by_nearest(
     likely = logistic(found.signs, table) if found is not None else 0.0
     if found is None or likely < SUGGESTS_FROM:
         return None
-    doubtful = is_of_the_past(question.text) or not is_notes(passages) or _is_of_other(question, found)
+    doubtful = (
+        found.passage.of_document
+        or is_of_the_past(question.text)
+        or not is_notes(passages)
+        or _is_of_other(question, found)
+    )
     likely = min(likely, SURE if doubtful or likely < ANSWERS_FROM else _SUREST)
     told = Reading(found.text, (found.passage,), max(_ANSWERABLE, likely), likely)
     reading = with_later_notes(question, told, passages)
