@@ -102,9 +102,9 @@ class Layout:
             found = path.read_text(encoding="ascii", errors="replace")[:_CLONE_DIGITS]
         except FileNotFoundError:
             found = ""
-        if not found:
+        if not found.isalnum():  # also after a loss of power
             found = os.urandom(_CLONE_DIGITS // 2).hex()
-            files.write_atomic(path, found.encode())
+            files.write_atomic(path, found.encode(), durable=False)
         return found
 
     def index_size_mb(self) -> float:
