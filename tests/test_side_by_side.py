@@ -103,9 +103,14 @@ def state(side: Side) -> Any:
     found: dict[str, Any] = {}
     for name, memory in side.memories.items():
         store, ids, archived = memory.store, memory.list_chunks(), memory.list_chunks(archived=True)
-        # The order within a change is no promise. In files, a repetition within a batch that fails stays in the log.
+        # The order within a change is no promise. In files, a repetition within a batch that fails stays in the log,
+        # and each line names the clone of the folder. The digest of a state has microseconds.
         log = sorted(
-            (one for one in store.events() if one["op"] != "repeat"),
+            (
+                {key: one[key] for key in one if key not in ("clone", "state")}
+                for one in store.events()
+                if one["op"] != "repeat"
+            ),
             key=lambda one: (one["ts"][:23], str(one.get("op")), str(one.get("chunk_id"))),
         )
         found[name] = {

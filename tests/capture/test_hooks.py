@@ -16,7 +16,7 @@ from rlm_mem import Memory, capture
 from rlm_mem.capture import transcripts
 from rlm_mem.capture.context import prompt_context
 from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_limits, load_rules
-from rlm_mem.capture.transcripts import Session, SessionMessage
+from rlm_mem.capture.transcripts import Session, SessionMessage, without_context
 from rlm_mem.cli import main
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named
 from rlm_mem.mcp.hooks import log_file
@@ -697,6 +697,19 @@ def test_a_prompt_is_what_was_typed_and_not_what_is_sent_with_it(
     assert texts(brain) == ["User: We decided to store all dates in UTC."]
     asked = {name: form.format("Which port has the ledger database?") for name, form in fields.items()}
     assert "5433" in hook("user-prompt", client, **asked).json["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("Explain <hook_context> to me.", "Explain <hook_context> to me."),
+        ("Explain it.\n<hook_context>- cut off", "Explain it."),
+        ("<hook_context>- cut off", ""),
+        ("<hook_context>a</hook_context>Why?<hook_context>b</hook_context>", "Why?"),
+    ],
+)
+def test_of_a_prompt_only_the_context_of_hooks_is_left_out(text: str, typed: str) -> None:
+    assert without_context(text) == typed
 
 
 @pytest.mark.local_only("about the fields of an event")

@@ -134,6 +134,17 @@ def test_no_folder_above_that_of_settings_outside_of_the_home_is_removed(
     assert list((tmp_path / "opt").iterdir()) == []
 
 
+def test_a_folder_of_settings_that_is_a_link_stays(run: Run, tmp_path: Path) -> None:
+    """As people have it who keep their settings in a repository."""
+    file = hook_client_named("copilot-cli").user(Path.home(), os.environ)
+    top = next(one for one in file.parents if one.parent == Path.home())
+    (tmp_path / "dotfiles").mkdir()
+    top.symlink_to(tmp_path / "dotfiles")
+    assert run("install", "copilot-cli", "--hooks").code == 0 and file.exists()
+    assert run("install", "copilot-cli", "--hooks", "--remove").code == 0
+    assert top.is_symlink() and not file.exists()
+
+
 def test_a_link_to_a_file_of_ours_alone_stays(run: Run, tmp_path: Path) -> None:
     """As people have it who keep their settings in a repository."""
     file = hook_client_named("claude-code").user(Path.home(), os.environ)

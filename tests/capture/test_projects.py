@@ -38,6 +38,7 @@ def repository(root: Path, url: str | None) -> Path:
         ("git@github.com:acme/ledger.git", "project/github.com/acme/ledger"),
         ("ssh://git@github.com:22/acme/ledger/", "project/github.com/acme/ledger"),
         ("https://me:secret@github.com/acme/ledger", "project/github.com/acme/ledger"),
+        ("me:secret@github.com:acme/ledger.git", "project/github.com/acme/ledger"),
         ("git@gitlab.example:a/b/c/d.git", "project/gitlab.example/a/b/c/d"),
     ],
 )

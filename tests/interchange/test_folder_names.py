@@ -128,6 +128,35 @@ def test_a_folder_of_a_repository_is_the_same_wherever_that_is_cloned(
     assert conversation == "file:git.example.org/acme/app:other/key.md"
 
 
+def test_a_hidden_folder_of_a_repository_is_not_the_folder_without_the_dot(
+    git: Git, tmp_path: Path, open_store: Open
+) -> None:
+    git(tmp_path, "init", "-q")
+    notes, hidden = (write(tmp_path / name, {"a.md": text}) for name, text in (("n", GATE), (".n", BOAT)))
+    with open_store() as store:
+        for folder in (notes, hidden, notes):
+            report = sync_folder(store, folder)
+            assert not report.changed and not report.archived
+        assert held(store) == [BOAT, GATE]
+
+
+def test_a_new_folder_at_the_former_place_of_a_moved_one_does_not_take_its_record(
+    tmp_path: Path, open_store: Open
+) -> None:
+    first, moved = write(tmp_path / "n", TEXTS), tmp_path / "moved"
+    with open_store() as store:
+        sync_folder(store, first)
+        first.rename(moved)
+        sync_folder(store, moved, known_as=str(first))
+        write(first, {"key.md": KEY})
+        with pytest.raises(ConflictError, match=r"belongs to .*moved now"):
+            sync_folder(store, first)
+        assert held(store) == [BOAT, GATE]
+        assert sync_folder(store, first, known_as="keys").added == ["key.md"]
+        assert sync_folder(store, first).unchanged == 1 and sync_folder(store, moved).unchanged == 2
+        assert held(store) == [BOAT, GATE, KEY]
+
+
 def test_a_moved_folder_is_asked_for_and_then_known(tmp_path: Path, store: ChunkStore) -> None:
     old, new = write(tmp_path / "old", TEXTS), tmp_path / "new notes"
     sync_folder(store, old)
@@ -173,14 +202,14 @@ def test_of_a_folder_without_any_of_its_documents_nothing_is_archived_unless_tha
     sync_folder(store, docs)
     disk = docs.rename(tmp_path / "disk")
     docs.mkdir()
-    for texts, kept in (({}, [BOAT, GATE]), ({"key.md": KEY}, [BOAT, GATE, KEY])):
+    for texts in ({}, {"key.md": KEY}, {}):
         report = sync_folder(store, write(docs, texts))
-        assert (report.archived, report.failed) == ([], ["."])
+        assert (report.added, report.archived, report.failed) == ([], [], ["."])
         assert "none of its 2 documents" in report.refused[0].reason
-        assert held(store) == kept
+        assert held(store) == [BOAT, GATE]
     shutil.rmtree(docs)
     disk.rename(docs)
-    assert sync_folder(store, docs).archived == ["key.md"]
+    assert not sync_folder(store, docs).touched
     for name in TEXTS:
         (docs / name).unlink()
     assert sync_folder(store, docs, archive_all=True).archived == sorted(TEXTS)

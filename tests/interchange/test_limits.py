@@ -54,6 +54,10 @@ CLAIMS: dict[str, Callable[[Shape], list[Shape]]] = {
         of_its_own(true, NEW, EVIL, metadata={"created_at": LATER}),
         of_its_own(true, OTHER, true["content"], metadata={"superseded_by": NEW}),
     ],
+    "a replacement of a copy that follows": lambda true: [
+        of_its_own(true, NEW, EVIL, links=[link("supersedes", OTHER)], metadata={"created_at": LATER}),
+        of_its_own(true, OTHER, true["content"]),
+    ],
     "a replacement by a copy of another": lambda true: [
         of_its_own(true, OTHER, "The gate is blue.", links=[link("supersedes", true["id"])])
     ],

@@ -28,8 +28,10 @@ pytestmark = pytest.mark.local_only("about models and programs, which read every
 
 PROSE = ["I believe it is tea.", "As I said: tea."]
 ASKED = "What does Ana drink every morning?"
-UNSURE = "Which beverage does Ana take before her job?"
+UNSURE = "What does Ana consume before her job?"
 """The offline model finds the memory, and suggests nothing."""
+QUOTED = "Which beverage does Ana take before her job?"
+"""The offline model suggests the whole memory."""
 
 
 def reading(answer: str | None, *passages: int, search: str | None = None) -> str:
@@ -61,10 +63,15 @@ def test_after_two_replies_that_do_not_run_the_model_only_reads(store: ChunkStor
     assert replay(store, recorded).same
 
 
-def test_what_the_offline_model_does_not_suggest_too_is_a_suggestion(store: ChunkStore) -> None:
+@pytest.mark.parametrize("question", [UNSURE, QUOTED])
+def test_what_the_offline_model_does_not_suggest_too_is_a_suggestion(
+    store: ChunkStore, question: str
+) -> None:
     ids = fill(store)
+    offline = RecallOperation(store, "offline").recall(question)
+    assert (offline.suggestion is not None) is (question == QUOTED)
     llm = ScriptedLLM([*PROSE, reading("green tea", 1)])
-    result = RecallOperation(store, llm).recall(UNSURE)
+    result = RecallOperation(store, llm).recall(question)
     assert (result.outcome, result.content, result.suggestion) == ("closest only", None, "green tea")
     assert (result.chunk_ids[0], result.confidence, result.method) == (ids["tea"], CONFIDENCE, "scaffolded")
     assert set(result.chunk_ids) == {ids["tea"], ids["bike"], ids["job"]}, (
@@ -285,7 +292,8 @@ def test_what_does_not_hold_is_replaced_by_what_the_offline_model_finds(
     )  # fmt: skip
     assert result.method == "offline" and "offline" in result.note
     recorded = load_trajectory(store, result.trajectory.id)
-    assert {call.turn for call in recorded.calls} == {recorded.steps[-1].turn}
+    # The offline model looks twice before it suggests something.
+    assert {call.turn for call in recorded.calls} == {step.turn for step in recorded.steps[-2:]}
     assert replay(store, result.trajectory.id).same
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from rlm_mem.store.core.backup_archive import read_backup
 from rlm_mem.store.core.brain_files import FOLDERS, SHOWN, BrainFiles, name_at, own_lines, place_of
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.local.queries import is_alike_taken
 
 
 @pytest.fixture
@@ -386,6 +389,9 @@ def test_namespaces_and_ids_that_differ_in_case_share_no_file(base: Path) -> Non
             store.create_chunk("The plum blooms.", chunk_id="chunk-2026-02-10-quince")
         other = store.get_chunk("chunk-2026-02-10-Quince")
         assert other is not None
+        store.create_chunk("The sloe blooms.", chunk_id="chunk-2026-02-10-9Quince-e2e2")
+        with pytest.raises(InvalidChunk, match="exists already"):
+            store.create_chunk("The plum blooms.", chunk_id="chunk-2026-02-10-9quinCE-E2e2")
         other.id = "chunk-2026-02-10-QUINCE"
         with pytest.raises(InvalidChunk, match="that of another chunk"):
             store.adopt(other)
@@ -393,14 +399,29 @@ def test_namespaces_and_ids_that_differ_in_case_share_no_file(base: Path) -> Non
 
 def test_a_namespace_whose_encoded_name_is_longer_than_one_folder_s_has_files(store: ChunkStore) -> None:
     names = ["/".join(["a"] * 100), "/".join("abcdefg" for _ in range(25)), "/".join(["b" * 60] * 3)]
+    names += [
+        f"a{'@' * 101}{'b' * (98 - len(end))}{end}" for end in ("..", ".")
+    ]  # whose rest would be that end
     for namespace in names:
         own = store.confined_to(namespace, actor=None)
         for name in ("system/memory_log.md", "archive/undo/1.json", "log/continuum.jsonl", SHOWN):
             own.files.write(name, namespace.encode())
             assert own.files.read(name) == namespace.encode()
         assert name_at(place_of(namespace, "archive/undo/1.json")) == (namespace, "archive/undo/1.json")
-        assert max(map(len, place_of(namespace, SHOWN).split("/"))) <= 255
+        parts = place_of(namespace, SHOWN).split("/")
+        assert max(map(len, parts)) <= 255 and not {".", ".."} & {*parts}
     assert set(store.backend.files("default").namespaces()) in (set(), {*names})  # a database lists its own
+
+
+def test_that_an_id_is_taken_in_another_case_is_found_without_a_look_at_all_ids_of_a_day() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE chunks (id TEXT PRIMARY KEY)")
+        ids = [f"chunk-2026-02-10-{number:08x}" for number in range(0, 1 << 32, 1 << 17)]
+        connection.executemany("INSERT INTO chunks VALUES (?)", [(one,) for one in ids])
+        steps: list[int] = []
+        connection.set_progress_handler(lambda: steps.append(1), 100)
+        assert not is_alike_taken(connection, "chunk-2026-02-10-3fa9c1e7") and len(steps) < 50
+        assert is_alike_taken(connection, "chunk-2026-02-10-ABCA0000")
 
 
 @pytest.mark.local_only("fails in the middle of a file")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rlm_mem.interchange import import_source
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.findings import CODES
 from rlm_mem.store.core.integrity import check, circular_links, repair
@@ -336,3 +337,31 @@ def test_a_chunk_that_is_archived_and_was_changed_where_it_is_active_is_kept_cha
         assert [step.done for step in repair(store, dry_run=False)] == [True]
         assert check(store) == [] and store.list_chunks() == [made]
         assert [one.chunk.content for one in store.history(made)] == ["Of oak.", "Of elm."]
+
+
+def test_an_archived_state_that_is_no_version_of_the_active_chunk_is_left_to_a_person(base: Path) -> None:
+    """As git leaves them where both sides changed a chunk, and one archived it."""
+    with ChunkStore(base) as store:
+        made = store.create_chunk("Of oak.").id
+        store.update_chunk(made, content="Of elm.")
+        other = path_of(base, made).read_bytes().replace(b"elm", b"fir")
+        store.update_chunk(made, content="Of ash.")
+        archived = base / "archive" / f"{made}.json"
+        archived.write_bytes(other)
+        store.sync(full=True)
+        assert {one.code for one in check(store)} == {"archived-change"}
+        (step,) = repair(store, dry_run=False)
+        assert not step.done and "each side changed it" in str(step)
+        assert archived.read_bytes() == other and store.list_chunks() == [made]
+
+
+def test_a_chunk_that_was_imported_into_the_archive_was_not_changed_there(base: Path, tmp_path: Path) -> None:
+    with ChunkStore(base) as store:
+        made = store.create_chunk("Of oak.")
+        store.delete_chunk(made.id)
+        store.restore_chunk(made.id)
+        later = made.to_dict() | {"revision": 9, "content": "Of elm."}
+        file = tmp_path / "later.jsonl"
+        file.write_text(json.dumps({"archived": True, "chunk": later}), encoding="utf-8")
+        assert import_source(store, file).updated == 1
+        assert store.list_chunks(archived=True) == [made.id] and check(store) == []

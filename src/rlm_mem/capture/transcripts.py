@@ -29,7 +29,7 @@ _TEXT_PARTS = (None, "text", "input_text", "output_text")
 _INSERTED = ("<", "# AGENTS.md", "Caveat: The messages below", "[Request interrupted")
 _GENERATED = ("source", "isAutopilotContinuation")  # of a prompt that nobody typed into Copilot CLI
 # What hooks told the model: Gemini CLI and Qwen Code record it with the prompt, in tags that it cannot close.
-_TOLD = re.compile(r"<(hook_context|qwen:user-prompt-submit-context)>.*?(?:</\1>|\Z)", re.DOTALL)
+_TOLD = ("hook_context", "qwen:user-prompt-submit-context")
 
 
 class Session(FrozenRecord, frozen=True):
@@ -137,8 +137,17 @@ def _decode_entry(line: bytes) -> dict[str, Any] | None:
 
 
 def without_context(text: str) -> str:
-    """Return what a person typed: a prompt without the context that hooks added to it."""
-    return _TOLD.sub("", text).strip()
+    """Return what a person typed: a prompt without the context that hooks added to it.
+
+    A tag within a line that is not closed is of the person, who writes about it.
+    """
+    for tag in _TOLD:
+        head, closing, rest = text.rpartition(f"</{tag}>")
+        # Every opening tag before the last closing one is closed, so that the search is linear.
+        head = re.sub(f"<{tag}>.*?</{tag}>", "", head + closing, flags=re.DOTALL)
+        place = 0 if rest.startswith(f"<{tag}>") else rest.find(f"\n<{tag}>")
+        text = head + (rest if place < 0 else rest[:place])
+    return text.strip()
 
 
 def _messages_of(entry: dict[str, Any]) -> Iterator[SessionMessage]:

@@ -51,7 +51,7 @@ def _last_change(store: ChunkStore) -> LoggedChange | None:
     actor = next((f" by {one['actor']}" for one in last.events if one.get("actor")), "")
     raise ConflictError(
         f"the last change, {', '.join(_ops(last, last.events))} of {last.at[:19]}{actor}, was made in another clone "
-        "of this brain, and none in this one",
+        "of this brain, or before this one was restored or its index removed",
         hint=f"rlm-mem undo {last.id} undoes it",
     )
 

@@ -88,8 +88,11 @@ class Adopter:
             stored = self._store.backend.read(row) if row else None
             if row is None or stored is None or names.keys().isdisjoint(references(stored)):
                 return
+            if self._is_above_limit(stored):
+                return
             made = copied(stored)
             rename_references(made, names)
+            self._limit_replacements(made, memory.where)
             # The line of the import in the audit log is that of this state, too.
             transaction.put(made, status=row.status, keep_version=False)
             if row.status != _ARCHIVED:
@@ -219,7 +222,7 @@ class Adopter:
                 found = self._stored(chunk)
             if found is not None and self._is_another_chunk(found[0], memory):
                 return self._keep(memory, key, f"{chunk.id} mirrors another tiered memory, and was kept so")
-        self._limit_replacements(memory)
+        self._limit_replacements(chunk, memory.where)
         if found is None and not (memory.derived or self._options.duplicates):
             twin = self._twins.of(key, chunk)
             if twin is not None:
@@ -236,9 +239,8 @@ class Adopter:
         most = self._options.trust
         return most is not None and rank(stored.metadata.trust) > rank(most)
 
-    def _limit_replacements(self, memory: ImportedChunk) -> None:
+    def _limit_replacements(self, chunk: Chunk, where: str) -> None:
         """Take the replacements of stored chunks that are trusted more out of an imported chunk."""
-        chunk = memory.chunk
         named = [] if self._options.trust is None else chunk.replaces
         stored = self._store.backend.chunks(chunk.namespace, named) if named else {}
         for one in filter(self._is_above_limit, stored.values()):
@@ -246,7 +248,7 @@ class Adopter:
                 link for link in chunk.links if (link.type, link.target_id) != (SUPERSEDES, one.id)
             ]
             self._report.conflict(
-                memory.where, f"{one.id} is trusted more than {chunk.id}, and was not replaced by it"
+                where, f"{one.id} is trusted more than {chunk.id}, and was not replaced by it"
             )
 
     def _is_id_taken(self, memory: ImportedChunk, source: str, found: tuple[Chunk, bool] | None) -> bool:

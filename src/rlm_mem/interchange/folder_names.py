@@ -18,6 +18,7 @@ from rlm_mem.interchange.folder_record import (
     FolderRecord,
     is_recorded,
     note_same_folder,
+    noted_as,
     recorded_folders,
     same_folder,
 )
@@ -62,7 +63,8 @@ class FolderName:
         repository = _repository(real)
         if repository is None:
             return names
-        within = Path(real).relative_to(repository.root).as_posix().removeprefix(".")
+        path = Path(real).relative_to(repository.root).as_posix()
+        within = "" if path == "." else path
         if self._around is not None and self._around.root == repository.root:
             return [_HERE + within, *names]
         with suppress(OSError):  # a configuration that cannot be read names no remote
@@ -79,6 +81,16 @@ class FolderName:
         """Write down the name, in a transaction, so that the folder is recognised."""
         note_same_folder(self._files, self.own, self.name)
 
+    def refuse_taken(self) -> None:
+        """Raise ConflictError if the record of this folder has become that of another one, which is on this machine."""
+        for name in noted_as(self._files, self.name) if self.name == self.own and not self.is_new else ():
+            if name != self.own and self._is_here(name):
+                raise ConflictError(
+                    f"what is recorded of the folder {self.own} belongs to {name} now, so that syncing "
+                    f"{self._root} would archive its documents",
+                    hint=f"to remember {self._root} as well, give --known-as with a new name",
+                )
+
     def refuse_known(self, digests: Collection[str]) -> None:
         """Raise ConflictError if most of these documents are recorded of a folder that is not on this machine."""
         wanted = set(digests)
@@ -89,9 +101,10 @@ class FolderName:
                 entry.digest for entry in FolderRecord(self._files, name).live().values()
             )
             if 2 * len(known) >= len(wanted):
+                is_place = name.startswith(_HERE) or Path(name).is_absolute()
                 raise ConflictError(
-                    f"{len(known)} of the {len(wanted)} documents of {self._root} are remembered of the folder "
-                    f"{name}, which is not there",
+                    f"{len(known)} of the {len(wanted)} documents of {self._root} are remembered of the folder {name}"
+                    + (", which is not there" if is_place else ""),
                     hint=f"if it is the same folder, give --known-as {quote(name)}, else --known-as {quote(self.own)}",
                 )
 

@@ -278,6 +278,17 @@ def same_folder(files: BrainFiles, name: str) -> str | None:
     return None if data is None else _named(files, place, data, "same_as")
 
 
+def noted_as(files: BrainFiles, name: str) -> list[str]:
+    """Return the names of the folders that were noted as recorded under another name."""
+    places = [one for one in files.names(_FOLDER, recursive=True) if one.endswith(_SAME)]
+    notes = files.contents(places)
+    return [
+        _named(files, place, data, "folder")
+        for place, data in notes
+        if _named(files, place, data, "same_as") == name
+    ]
+
+
 def note_same_folder(files: BrainFiles, name: str, recorded: str) -> None:
     """Note that the folder of a name is recorded under another one, in a transaction."""
     noted = json.dumps({"folder": name, "same_as": recorded})

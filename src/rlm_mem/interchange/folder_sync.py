@@ -83,6 +83,8 @@ class FolderSync:
         self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
         self._known = FolderName(store, self._root, known_as)
         self._name = self._known.name
+        if ask and known_as is None:
+            self._known.refuse_taken()
         self._asks = ask and known_as is None and self._known.is_new
         self._archive_all = archive_all
         self._options = options
@@ -107,7 +109,7 @@ class FolderSync:
         """Sync the memory with the files that ``listed`` returns; it is called once per round.
 
         Recorded files that are not listed are left unchanged, unless they no longer exist. If none exists any more,
-        as of a disk that is not mounted, all are kept, and that is a problem of the report.
+        as of a disk that is not mounted, all are kept, no others are added, and that is a problem of the report.
 
         Raises:
             ConflictError: the documents of a folder without a record are recorded of another one, which is not there.
@@ -231,10 +233,12 @@ class FolderSync:
         emptied = 0 if self._archive_all else number_emptied(changes, record.live(), self._read)
         if emptied:
             command = "remember --folder PATH --archive-all archives them"
-            reason = f"none of its {emptied:,} documents is there: all are kept ({command})"
+            reason = (
+                f"none of its {emptied:,} documents is there: all are kept, and none is added ({command})"
+            )
             problems.append(ImportProblem(_WHOLE, reason))
             self.report.failed.append(_WHOLE)
-            changes = [one for one in changes if one.path is not None]
+            changes = []  # with a new document, the next sync would take the others for removed one by one
         gathered = groups(changes)
         texts = self._texts(change for group in gathered for change in group)
         for group in gathered:

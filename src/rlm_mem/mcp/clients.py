@@ -174,7 +174,7 @@ def remove_file(path: Path) -> None:
         path.unlink()
         kept = {home_folder(), working_folder()}
         for folder in path.parents:
-            if folder in kept or any(folder.iterdir()):
+            if folder in kept or folder.is_symlink() or any(folder.iterdir()):
                 return
             folder.rmdir()
             if kept.isdisjoint(folder.parents):

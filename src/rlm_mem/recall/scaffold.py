@@ -26,6 +26,7 @@ from rlm_mem.recall.opening import Opening
 from rlm_mem.recall.prompts import fenced
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.dates import find_dates
+from rlm_mem.text.patterns import late
 
 if TYPE_CHECKING:
     from rlm_mem.recall.result_schema import ResultSchema
@@ -225,8 +226,10 @@ class Scaffold:
                 self._record((), completion, tokens, error=error)
             elif reading.answer is not None:
                 if self._suggested is not None and not self._agrees(reading.answer):
-                    self._record((), completion, tokens)
-                    return "the model read another answer than the offline model"
+                    if not self._is_quoted():
+                        self._record((), completion, tokens)
+                        return "the model read another answer than the offline model"
+                    self._suggested = None  # it quoted the memory, and the model chose from its words
                 error = self._conclude(reading, completion, tokens)
                 if error is None:
                     return None
@@ -275,9 +278,17 @@ class Scaffold:
         return None if self._session.final is not None else str(step.error)
 
     def _agrees(self, answer: str) -> bool:
-        """Whether an answer and the offline model's suggestion are equal, or one contains the other."""
+        """Whether an answer and the offline model's suggestion are equal, or one contains the other.
+
+        A sentence that the offline model quotes contains much else, so a small part of it is no agreement.
+        """
         read, suggested = self._terms_of(answer), self._terms_of(self._suggested or "")
-        return bool(read and suggested) and (read <= suggested or suggested <= read)
+        part = read <= suggested and (2 * len(read) >= len(suggested) or not self._is_quoted())
+        return bool(read and suggested) and (part or suggested <= read)
+
+    def _is_quoted(self) -> bool:
+        """Whether the offline model's suggestion is a whole sentence of the nearest memory."""
+        return self._suggested is not None and _is_sentence(str(self._found[0]["text"]), self._suggested)
 
     def _search(self, query: str, completion: Completion, tokens: int) -> str:
         """Run the built-in search and return its output."""
@@ -385,6 +396,18 @@ class Scaffold:
         if self._on_step is not None:
             self._on_step(step)
         return step
+
+
+_BOUNDARY = late(r"(?:^|[.!?:\n])\W*$")
+
+
+def _is_sentence(text: str, part: str) -> bool:
+    """Whether a part of a text begins a sentence, or follows the label of one, and ends one."""
+    start = text.find(part)
+    if start < 0 or not _BOUNDARY.search(text, max(0, start - 10), start):
+        return False
+    after = text[start + len(part) :].lstrip()
+    return not after or part[-1] in ".!?" or after[0] in ".!?"
 
 
 def misfit(question: str, answer: str, analyser: Analyser) -> str:

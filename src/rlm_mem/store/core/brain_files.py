@@ -391,13 +391,16 @@ _CUT = "+"
 def _folder_name(namespace: str, added: int = 0) -> str:
     """Return a namespace percent-encoded, as folders in each other if one name of that length cannot exist.
 
+    Their names are about equally long: a short rest might be ``.`` or ``..``.
+
     Args:
         added: bytes that the caller appends to the name.
     """
     name = quote(namespace, safe="")
     if len(name) + added <= _LONGEST_NAME:
         return name
-    return f"{_CUT}/".join(name[start : start + 200] for start in range(0, len(name), 200))
+    size = -(-len(name) // -(-len(name) // 200))
+    return f"{_CUT}/".join(name[start : start + size] for start in range(0, len(name), size))
 
 
 def separate_parts(place: str) -> list[str]:

@@ -137,8 +137,9 @@ _COUNTED = {"access_count": 0, "accessed_at": "", "modified_at": "", "content_ha
 def state_of(chunk: Chunk) -> str:
     """Return a digest of what changes revise in a chunk, but its content: an edit of its file by hand shows in it."""
     metadata = msgspec.structs.replace(chunk.metadata, **_COUNTED)
+    links = sorted(chunk.links, key=lambda link: (link.type, link.target_id))  # their order says nothing
     rest = msgspec.structs.replace(
-        chunk, content="", tokens=0, revision=1, namespace=DEFAULT_NAMESPACE, metadata=metadata
+        chunk, content="", tokens=0, revision=1, namespace=DEFAULT_NAMESPACE, metadata=metadata, links=links
     )
     return content_hash(encode_chunk(rest).decode())[:16]
 

@@ -65,8 +65,9 @@ _FOR_GIT = (
         "../.gitignore",
         "# of this machine: tokens, the personas of sessions, work in progress, how far transcripts were captured\n"
         "/tokens.json\n/.tokens.json.lock\n/persona/\n"
-        "/workspace/\n/namespaces/*/workspace/\n/namespaces/*+/*/workspace/\n"
-        "/system/capture/\n/namespaces/*/system/capture/\n/namespaces/*+/*/system/capture/\n",
+        "/workspace/\n/namespaces/*/workspace/\n/namespaces/*+/*/workspace/\n/namespaces/*+/*+/*/workspace/\n"
+        "/system/capture/\n/namespaces/*/system/capture/\n/namespaces/*+/*/system/capture/\n"
+        "/namespaces/*+/*+/*/system/capture/\n",
     ),
     ("../.gitattributes", "# the same bytes on every system\n* -text\n"),
 )
@@ -101,9 +102,9 @@ class Layout:
             found = path.read_text(encoding="ascii", errors="replace")[:_CLONE_DIGITS]
         except FileNotFoundError:
             found = ""
-        if not found:
+        if not found.isalnum():  # also after a loss of power
             found = os.urandom(_CLONE_DIGITS // 2).hex()
-            files.write_atomic(path, found.encode())
+            files.write_atomic(path, found.encode(), durable=False)
         return found
 
     def index_size_mb(self) -> float:

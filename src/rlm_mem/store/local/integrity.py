@@ -15,7 +15,7 @@ from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageErr
 from rlm_mem.merging import MERGE_CONFLICT, NOT_FETCHED, sides
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.changes import is_logged
+from rlm_mem.store.core.changes import is_logged, state_of
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,
@@ -170,7 +170,8 @@ def _changed_in_archive(
         ):  # a repair, which restored an earlier state in the archive
             for one in event.get("chunk_ids") or ():
                 last.pop(one, None)
-        if event.get("op") != "delete" or chunk_id not in ids or IMPORTED in event or is_mirror(chunk_id):
+        is_archived = event.get("op") == "delete" or event.get("archived")
+        if not is_archived or chunk_id not in ids or IMPORTED in event or is_mirror(chunk_id):
             continue
         known = last.setdefault(chunk_id, event)  # the lines of two clones may be merged in any order
         last[chunk_id] = event if event["revision"] >= known["revision"] else known
@@ -427,8 +428,15 @@ def _keep_change(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool
         return store.confined_to(chunk.namespace, actor=store.actor).restore_chunk(row.id) is not None
     archived = next(one for one in (row.path, finding.file) if status_at(one) == ARCHIVED)
     with store.backend.transaction(chunk.namespace):
-        kept = layout.versions(row.id) / f"{read_chunk_file(layout.absolute(archived))[0].revision}.json"
+        former = read_chunk_file(layout.absolute(archived))[0]
+        kept = layout.versions(row.id) / f"{former.revision}.json"
         if kept.exists():
+            there = decode_chunk(kept.read_bytes())
+            if (there.content, state_of(there)) != (former.content, state_of(former)):
+                raise ConflictError(
+                    f"{archived} is not the version {former.revision} of the active {row.id}: each side changed it",
+                    hint=f"compare it with {layout.relative(kept)}, and remove {archived}",
+                )
             files.remove(layout.absolute(archived))
         else:
             files.make_folder(kept.parent)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -135,15 +136,24 @@ def find_row(connection: sqlite3.Connection, chunk_id: str, namespace: str | Non
     return ChunkRow(*found) if found else None
 
 
-_SAME_IN_BOTH_CASES = re.compile(r"chunk-[0-9_-]*")
+_FOUR_LETTERS = re.compile(r"chunk-(?:[^A-Za-z]*[A-Za-z]){0,4}")
 
 
 def is_alike_taken(connection: sqlite3.Connection, chunk_id: str) -> bool:
-    """Return whether a chunk has an id that differs from this one in case alone."""
-    start = _SAME_IN_BOTH_CASES.match(chunk_id)
+    """Return whether a chunk has an id that differs from this one in case alone.
+
+    Only ids with the same beginning are compared, its first letters in both cases: there may be many of one day.
+    """
+    begun = _FOUR_LETTERS.match(chunk_id)
+    spelt = [
+        (char,) if char == char.swapcase() else (char.lower(), char.upper())
+        for char in (begun or [""])[0][6:]
+    ]
+    starts = ["chunk-" + "".join(chars) for chars in product(*spelt)]
+    wanted = " OR ".join(["(id >= ? AND id < ? || '~')"] * len(starts))
     found = connection.execute(
-        "SELECT 1 FROM chunks WHERE id >= ?2 AND id < ?2 || '~' AND id <> ?1 AND id = ?1 COLLATE NOCASE LIMIT 1",
-        (chunk_id, start[0] if start else ""),
+        f"SELECT 1 FROM chunks WHERE ({wanted}) AND id <> ? AND id = ? COLLATE NOCASE LIMIT 1",
+        (*(start for start in starts for _ in range(2)), chunk_id, chunk_id),
     )
     return found.fetchone() is not None
 
