@@ -8,7 +8,6 @@ are huge, broken, half written or nested too deeply are skipped.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -142,11 +141,11 @@ def without_context(text: str) -> str:
     A tag within a line that is not closed is of the person, who writes about it.
     """
     for tag in _TOLD:
-        head, closing, rest = text.rpartition(f"</{tag}>")
-        # Every opening tag before the last closing one is closed, so that the search is linear.
-        head = re.sub(f"<{tag}>.*?</{tag}>", "", head + closing, flags=re.DOTALL)
-        place = 0 if rest.startswith(f"<{tag}>") else rest.find(f"\n<{tag}>")
-        text = head + (rest if place < 0 else rest[:place])
+        opening, closing = f"<{tag}>", f"</{tag}>"
+        *closed, rest = text.split(closing)
+        kept = [part.partition(opening)[0] if opening in part else part + closing for part in closed]
+        place = 0 if rest.startswith(opening) else rest.find(f"\n{opening}")
+        text = "".join(kept) + (rest if place < 0 else rest[:place])
     return text.strip()
 
 
