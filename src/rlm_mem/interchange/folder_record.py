@@ -232,11 +232,8 @@ def _united(ours: Sequence[FileEntry], theirs: Sequence[FileEntry]) -> Iterator[
     for path, other in both.items():
         entry = live.get(path, other)
         if entry == other:
-            if (
-                path,
-                other.digest,
-                other.pieces,
-            ) not in gone:  # else one side removed it, and the other left it
+            # Otherwise one side removed it, and the other left it as it was.
+            if (path, other.digest, other.pieces) not in gone:
                 yield entry
             continue
         known = {piece.digest: piece.id for piece in entry.pieces}
