@@ -666,6 +666,18 @@ def test_a_prompt_waits_for_no_capture_where_the_end_of_the_turn_names_the_trans
     assert texts(brain) == [f"User: {said[0][1]}"]
 
 
+def test_the_end_of_a_session_captures_what_a_hook_before_it_could_not(hook: Hook, brain: Path) -> None:
+    """Copilot CLI names the transcript only at the end of a turn; that hook may have been ended at its time limit."""
+    said: list[Said] = [("user", "We decided to store every date of the ledger in UTC.")]
+    sessions = Path.home() / ".copilot" / "session-state"
+    (sessions / "s-1").mkdir(parents=True)
+    written(sessions / "s-1" / "events.jsonl", "copilot-cli", said)
+    hook("session-end", "copilot-cli", session_id="../session-state/s-1")  # no id, but a path
+    assert texts(brain) == []
+    hook("session-end", "copilot-cli", session_id="s-1")
+    assert texts(brain) == [f"User: {said[0][1]}"]
+
+
 @pytest.mark.parametrize(
     ("client", "field"), [("codex", "last_assistant_message"), ("gemini-cli", "prompt_response")]
 )

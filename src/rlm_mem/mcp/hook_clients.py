@@ -35,7 +35,7 @@ class HookClient(FrozenRecord, frozen=True):
         flat: whether an event has a list of commands instead of groups of commands.
         output: the field of the output that takes context; empty: ``hookSpecificOutput``.
         takes_context: the events whose output may have context.
-        late_transcript: whether the end of a turn names the transcript, but a prompt does not.
+        transcript: returns the transcript of a session, given its id, where not every event names it.
         milliseconds: whether time limits are in milliseconds instead of seconds.
         max_seconds: events for which the client permits fewer seconds than :data:`SECONDS`.
     """
@@ -47,7 +47,7 @@ class HookClient(FrozenRecord, frozen=True):
     flat: bool = False
     output: str = ""
     takes_context: tuple[str, ...] = ("session-start", "user-prompt")
-    late_transcript: bool = False
+    transcript: Callable[[Path, Mapping[str, str], str], Path] | None = None
     milliseconds: bool = False
     max_seconds: Mapping[str, int] = {}
 
@@ -125,7 +125,10 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
         _folder_of("COPILOT_HOME", ".copilot", "hooks/rlm-mem.json"),
         ".github/hooks/rlm-mem.json",
         output="additionalContext",
-        late_transcript=True,
+        # Named only at the end of a turn.
+        transcript=lambda home, env, session: (
+            Path(env.get("COPILOT_HOME") or home / ".copilot") / "session-state" / session / "events.jsonl"
+        ),
     ),
     HookClient(
         "qwen-code",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -36,6 +37,7 @@ MAX_EVENT_BYTES = 16_000_000
 _MAX_LOG_BYTES = 1_000_000  # a larger log is renamed, replacing the one renamed before
 _TAIL_BYTES = 100_000  # bytes at the end of the log that are searched for failures
 _LOG_TIME = "%Y-%m-%dT%H:%M:%S%z"
+_SESSION_ID = re.compile(r"[\w-]{1,100}", re.ASCII)  # one that may be part of a path
 _MAX_SESSIONS = 50  # maximum number of sessions for which the shown chunks are recorded
 
 Open = Callable[[str | None], "Memory"]
@@ -107,7 +109,7 @@ def handle_event(
             return opened.enter_context(open_memory(name))
 
         if is_paused:
-            if _transcript(event) is not None and (brain is None or (brain / "memory").is_dir()):
+            if _transcript(client, event) is not None and (brain is None or (brain / "memory").is_dir()):
                 _capture(event, session, memory(own), brain, skip=True)
             return
         gives = kind in ("session-start", "user-prompt")
@@ -191,7 +193,7 @@ def _capture(
     ``skip`` only records what was read, so that nothing said during a pause is captured after it.
     """
     rules = load_rules(brain)
-    path = _transcript(event)
+    path = _transcript(session.client, event)
     if path is not None:
         capture.capture_transcript(memory, path, session, rules, skip=skip)
         return
@@ -214,18 +216,25 @@ def _prompt(event: Mapping[str, Any]) -> str:
     return without_context(prompt) if isinstance(prompt, str) else ""
 
 
-def _transcript(event: Mapping[str, Any]) -> Path | None:
-    path = event.get("transcript_path")
-    if not isinstance(path, str) or not path:
+def _transcript(client: str, event: Mapping[str, Any]) -> Path | None:
+    """Return the transcript that the event names, else that of its session where the client has a place for it."""
+    path, place = event.get("transcript_path"), _place_of_transcripts(client)
+    if isinstance(path, str) and path:
+        found = Path(path).expanduser()
+    elif place is not None and _SESSION_ID.fullmatch(session := str(event.get("session_id"))):
+        found = place(Path.home(), os.environ, session)
+    else:
         return None
-    place = Path(path).expanduser()
-    return place if place.is_file() else None
+    return found if found.is_file() else None
 
 
 def _has_transcript(client: str, event: Mapping[str, Any]) -> bool:
     """Return whether a later hook can capture the prompt, from a transcript."""
-    late = any(one.late_transcript for one in HOOK_CLIENTS if one.name == client)
-    return late or _transcript(event) is not None
+    return _place_of_transcripts(client) is not None or _transcript(client, event) is not None
+
+
+def _place_of_transcripts(client: str) -> Callable[[Path, Mapping[str, str], str], Path] | None:
+    return next((one.transcript for one in HOOK_CLIENTS if one.name == client), None)
 
 
 def _folder(event: Mapping[str, Any]) -> Path:
