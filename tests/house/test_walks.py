@@ -42,7 +42,7 @@ SHORTER = 0.1
 REMEMBER_STATEMENTS = 27
 """SQLite statements while one sentence is remembered, without those of triggers. Each costs every write: no slack."""
 
-FIND_FILES, FIND_FUNCTIONS = 36, 252
+FIND_FILES, FIND_FUNCTIONS = 39, 258
 """The record of one sentence remembered where an earlier memory shares a word with it: it is looked up, and the
 statements of both are compared. The architecture describes the path without it."""
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 from tests.conftest import Clock
+from tests.typed import present
 
 from rlm_mem import Memory, lazy
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundError, RlmMemError
 from rlm_mem.ingest import filling
-from rlm_mem.proposals import finding
+from rlm_mem.proposals import earlier, statements
 from rlm_mem.results import Progress
 from rlm_mem.store.core import chunk_store, writer
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -194,7 +195,7 @@ def test_sentences_whose_words_no_earlier_chunk_has_are_not_looked_up(
 def test_chunks_of_a_filling_are_compared_however_many_there_are(
     place: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "_KEPT_FILLING", 5)
+    monkeypatch.setattr(earlier, "_KEPT_FILLING", 5)
     names = [f"Ines{number}" for number in range(18)]
     told = [f"{name} {what}." for what in ("lives in Berlin", "moved to Kiel") for name in names]
     with opened(place) as memory:
@@ -205,9 +206,9 @@ def test_chunks_of_a_filling_are_compared_however_many_there_are(
 def test_of_any_number_of_fillings_the_statements_of_some_texts_are_cached(
     place: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "_TEXTS", 300)
+    monkeypatch.setattr(statements, "_TEXTS", 300)
     with opened(place) as memory:
-        finder = memory._finder()
+        cached = present(memory._finder())._earlier.statements
         for name in ("Ines", "Omar", "Dana"):
             told = [
                 f"{name}{number} {what}."
@@ -216,7 +217,7 @@ def test_of_any_number_of_fillings_the_statements_of_some_texts_are_cached(
             ]
             made = memory.remember_many(told, batch=9)
             assert [len(one.replaced) for one in made] == [0] * 18 + [1] * 18
-            assert 0 < sum(map(len, finder._stated)) <= 300
+            assert 0 < sum(map(len, cached)) <= 300
 
 
 def test_what_others_write_between_two_transactions_is_replaced(place: Path | str) -> None:
