@@ -15,7 +15,7 @@ from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
 from rlm_mem.recall.opening import Opening
 from rlm_mem.sandbox.arguments import TruncatedLists
 from rlm_mem.sandbox.functions import FUNCTIONS
-from rlm_mem.sandbox.session import Pages
+from rlm_mem.sandbox.pages import Pages
 from rlm_mem.sandbox.values import Final, HostCall, StepOutput
 
 

@@ -71,6 +71,7 @@ def by_sentence(statements: Sequence[Stated]) -> list[list[Stated]]:
 
 @cache
 def stems(verbs: tuple[str, ...]) -> frozenset[str]:
+    """The stems of some verbs."""
     return frozenset(get_analyser("english").stem(verb) for verb in verbs)
 
 
@@ -81,6 +82,7 @@ def terms_of(stem: str) -> tuple[str, ...]:
 
 
 def stems_of(statements: Sequence[Stated]) -> set[str]:
+    """The stems and terms of what statements are about and say, and the keys of their attributes."""
     stems = {stem for one in statements for stem in (*one.topic, *one.value, *one.context)}
     stems |= {term for stem in stems for term in terms_of(stem)}
     return stems.union(map(sign_of, statements))

@@ -8,18 +8,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Self
 
 from rlm_mem import errors
 from rlm_mem.arguments import check_kind, check_mapping
 from rlm_mem.config import Config
-from rlm_mem.errors import BudgetError, InputError, InvalidConfig, ModelUnavailable
-from rlm_mem.sandbox.arguments import count, full_chunk_id
-from rlm_mem.sandbox.dispatch import Dispatcher, Finished, check_cited, check_final
+from rlm_mem.errors import BudgetError, InputError, InvalidConfig
+from rlm_mem.sandbox.dispatch import Dispatcher, Finished, check_final
 from rlm_mem.sandbox.engine import Calls, Engine, EngineLimits, HostCallFailed, Printed, stop_of_context
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions, described
+from rlm_mem.sandbox.model_functions import ModelFunctions
+from rlm_mem.sandbox.pages import Pages
 from rlm_mem.sandbox.policy import (
     ProgramNames,
     check_program,
@@ -31,6 +31,7 @@ from rlm_mem.sandbox.policy import (
 )
 from rlm_mem.sandbox.reference import help_text
 from rlm_mem.sandbox.rows import rows_text
+from rlm_mem.sandbox.seen import SeenChunks
 from rlm_mem.sandbox.values import (
     Bounds,
     Final,
@@ -38,7 +39,6 @@ from rlm_mem.sandbox.values import (
     Variable,
     bounded_error,
     chunk_ids_in,
-    plain,
     preview,
     well_formed,
 )
@@ -46,69 +46,8 @@ from rlm_mem.sandbox.values import (
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-_REMARK_CHARS = 120
-"""Characters reserved for the remark at the end of a page."""
-_MIN_PAGE_CHARS = 80
-
-
-class Pages:
-    """The newest output of a session that is longer than a page."""
-
-    def __init__(self) -> None:
-        self._pages: list[str] = []
-        self._total = 0
-
-    def first(self, text: str, size: int) -> tuple[str, bool]:
-        """Return the text, or its first page with a remark on how to continue; and whether it was too long.
-
-        Args:
-            text: the output. A text that fits does not change the pages of an earlier one.
-            size: maximum characters of a page, including the remark.
-        """
-        if len(text) <= size:
-            return text, False
-        self._pages = _cut(text, max(_MIN_PAGE_CHARS, size - _REMARK_CHARS))
-        self._total = len(text)
-        return self._page(1), True
-
-    def get(self, number: Any = 2) -> str:
-        """Return the page with this number, counted from 1."""
-        if not self._pages:
-            raise HostCallFailed(
-                "ValueError", "page: no output was too long so far; print what you want to see"
-            )
-        asked_page = count("number", number, -1, 1_000_000)
-        if not 1 <= asked_page <= len(self._pages):
-            raise HostCallFailed(
-                "ValueError", f"page: the output has the pages 1 to {len(self._pages)}, not {asked_page}"
-            )
-        return self._page(asked_page)
-
-    def _page(self, number: int) -> str:
-        last = len(self._pages)
-        remark = f"page {number} of {last}, {self._total:,} characters in all"
-        more = f"; print(page({number + 1})) shows the next" if number < last else ""
-        return f"{self._pages[number - 1]}\n[{remark}{more}]"
-
-
-def _cut(text: str, room: int) -> list[str]:
-    """Split a text into pieces of at most ``room`` characters, at the end of a line if one is in the last fifth."""
-    pieces = []
-    start = 0
-    while start < len(text):
-        end = start + room
-        if end < len(text):
-            line = text.rfind("\n", end - room // 5, end)
-            end = line + 1 if line > start else end
-        pieces.append(text[start:end].rstrip("\n"))
-        start = end
-    return pieces
-
-
 MAX_KEPT_CHARS = 400_000
 """Maximum characters of one program's output that are kept for its pages."""
-MAX_SUB_QUESTIONS = 20
-"""Maximum questions of one call of ``rlm_query_batched``."""
 MAX_PROGRAM_CHARS = 64_000
 """Maximum characters of a program, whose syntax tree takes up to some 500 bytes of the host's memory per character."""
 
@@ -166,10 +105,6 @@ class SandboxSession:
         if config is not None:
             check_kind(config, Config, "config")
         self.config = config or getattr(chunk_store, "config", None) or Config()
-        self._ask = ask or _no_model
-        self._ask_all = ask_all or _no_model
-        self._sub_question = sub_question or _no_model
-        self._sub_questions = sub_questions or (lambda questions: list(map(self._sub_question, questions)))
         self._accept = accept
         self._check = check
         self._on_event = on_event
@@ -177,11 +112,9 @@ class SandboxSession:
         self.named_models = True  # help lists llm_query and the other model functions
         self.keeps_after_final = False  # names that a program defined before FINAL are kept
         self.pages = Pages()
-        # Ids of chunks that programs, or the model that writes them, have seen.
-        self._seen_ids: set[str] = set()
-        # Those that an opening listed, or whose text a function returned: a replay knows these before each program.
-        self._listed_ids: set[str] = set()
-        self._table = table = self._host_functions_by_name()
+        self._seen = SeenChunks()
+        models = ModelFunctions(ask, ask_all, sub_question, sub_questions, self.seconds_left, self._seen)
+        self._table = table = self._functions_by_name(models)
         self._reserved = frozenset(table)
         sandbox = self.config.sandbox
         self._dispatcher = Dispatcher(
@@ -205,26 +138,22 @@ class SandboxSession:
         self._running = threading.Lock()
         self._deadline = math.inf
         self._reads: dict[str, None] = {}
-        self._citations_limited = False
         self._bound: set[str] = set()  # names that programs may have bound
         self._variables: frozenset[str] = frozenset()  # variables with names of host functions
         self._ready: set[str] = set()  # names that were imported for programs
         self._final: Final | None = None
         self.last_step: StepOutput | None = None
 
-    def _host_functions_by_name(self) -> dict[str, Callable[..., Any]]:
+    def _functions_by_name(self, models: ModelFunctions) -> dict[str, Callable[..., Any]]:
         functions = StoreFunctions(
-            self.chunk_store, self._note_read, self._check_time, self._seen_ids, self._listed_ids
+            self.chunk_store, self._note_read, self._check_time, self._seen.ids, self._seen.listed
         )
         self.cut_lists = functions.cut
         table = functions.table()
         table["print_rows"] = self._print_rows
         table["page"] = lambda number=2: self.pages.get(number)
         table["help"] = self._help
-        table["llm_query"] = lambda prompt, context=None: self._ask(prompt, context, self.seconds_left())
-        table["llm_query_batched"] = lambda prompts: self._ask_all(prompts, self.seconds_left())
-        table["rlm_query"] = self._rlm_query
-        table["rlm_query_batched"] = self._rlm_query_batched
+        table |= models.table()
         table["FINAL"] = self._call_final
         for name, function in self._host_functions.items():
             if (
@@ -331,9 +260,7 @@ class SandboxSession:
             self._delete_names()
         self._final = None
         self._reads.clear()
-        self._seen_ids.clear()
-        self._listed_ids.clear()
-        self._citations_limited = False
+        self._seen.clear()
         self.last_step = None
 
     def shown(self, chunk_ids: Iterable[str], listed: Iterable[str] = ()) -> None:
@@ -346,9 +273,7 @@ class SandboxSession:
             chunk_ids: the chunks.
             listed: those of them that lists of unseen turns leave out.
         """
-        self._seen_ids.update(chunk_ids)
-        self._listed_ids.update(listed)
-        self._citations_limited = True
+        self._seen.show(chunk_ids, listed)
 
     def accepted(self, final: Final) -> Final:
         """Return ``final`` if each of its chunks exists and may be cited (see :meth:`shown`), and its form is valid.
@@ -358,12 +283,7 @@ class SandboxSession:
         """
         if self._accept is not None and final.answer is not None:
             self._accept(final.answer)
-        seen = self._seen_ids
-        if not seen.issuperset(final.chunk_ids):  # some are given by their last part, or unknown
-            named = dict.fromkeys(full_chunk_id(one, seen) for one in final.chunk_ids)
-            final = replace(final, chunk_ids=list(named))
-        existing = self.chunk_store.existing(final.chunk_ids)
-        return check_cited(final, existing, self._seen_ids if self._citations_limited else None)
+        return self._seen.cited(final, self.chunk_store)
 
     def reopen(self) -> None:
         """Delete the answer for another question to the same session; names and citable chunks are kept.
@@ -375,7 +295,7 @@ class SandboxSession:
         """
         with self._busy("take another question"):
             self._final = None
-            self._listed_ids.clear()
+            self._seen.listed.clear()
 
     def close(self) -> None:
         """End a running program and release the worker; the answer remains available.
@@ -554,7 +474,7 @@ class SandboxSession:
         self._check_ended()
         if name not in MODEL_FUNCTIONS:
             # An id in an answer of a model does not show that the chunk was read.
-            self._seen_ids.update(chunk_ids_in(value))
+            self._seen.add(chunk_ids_in(value))
         return value
 
     def _check_ended(self) -> None:
@@ -598,8 +518,7 @@ class SandboxSession:
 
     def _note_read(self, chunk_id: str) -> None:
         self._reads[chunk_id] = None
-        self._seen_ids.add(chunk_id)
-        self._listed_ids.add(chunk_id)
+        self._seen.read(chunk_id)
 
     # The session's own host functions.
 
@@ -615,36 +534,6 @@ class SandboxSession:
         except InputError as error:
             raise HostCallFailed("ValueError", f"FINAL: {error.sentence}") from None
         raise Finished
-
-    def _rlm_query(self, question: Any) -> Any:
-        if not isinstance(question, str) or not question.strip():
-            raise HostCallFailed("TypeError", "rlm_query takes a question as text")
-        return self._sub_outcome(self._sub_question(question))
-
-    def _rlm_query_batched(self, questions: Any) -> Any:
-        if (
-            not isinstance(questions, list | tuple)
-            or len(questions) > MAX_SUB_QUESTIONS
-            or not all(isinstance(one, str) and one.strip() for one in questions)
-        ):
-            raise HostCallFailed(
-                "TypeError", f"rlm_query_batched takes a list of up to {MAX_SUB_QUESTIONS} questions as text"
-            )
-        # A repeated question is answered once.
-        asked = list(dict.fromkeys(questions))
-        given = self._sub_questions(asked) if asked else []
-        answers = dict(zip(asked, map(self._sub_outcome, given), strict=True))
-        return [answers[one] for one in questions]
-
-    def _sub_outcome(self, given: Any) -> Any:
-        outcome = plain(given)
-        if isinstance(outcome, dict):
-            self._seen_ids.update(chunk_ids_in(outcome.get("chunk_ids")))
-        return outcome
-
-
-def _no_model(*_: Any) -> Any:
-    raise ModelUnavailable("this session has no model", hint="open a REPLSession, or pass ask=")
 
 
 def check_positive(name: str, value: Any) -> None:
