@@ -549,7 +549,7 @@ def test_rows_of_turns_show_the_match(store: ChunkStore) -> None:
     with REPLSession(store) as session:
         (row,) = session.execute("turns(contains=['zebra', 'key', 'quotas'])")
         assert row["match"] == "quota" and row["matches"] == ["quota", "key"], "in the order of the text"
-        assert session.execute("turns(contains=['Calls of keys'])")[0]["match"] == "key is 1,000 calls"
+        assert session.execute("turns(contains=['Keys of calls'])")[0]["match"] == "key is 1,000 calls"
         assert "match" not in session.execute("turns()")[0]
         printed = session.run("print_rows(turns(contains='quota'))").output
     assert "[0] I would like" in printed and "quota of the key is 1,000 calls" in printed
@@ -946,7 +946,7 @@ def test_texts_are_found_as_words_in_any_form_and_near_each_other(store: ChunkSt
     said = [
         "I started with a party of clowns.",
         "My art lessons began in May; I paid $500 for all of them.",
-        "The cards of both projects are in order.",
+        "All is in order.\nThe projects and their cards, too.",
         f"One project is done, {far} and I lost a card.",
         "In auth.py the maxSize is 250ms, and xauth.py is gone.",
         "我们去了花园，很开心。",
@@ -955,7 +955,8 @@ def test_texts_are_found_as_words_in_any_form_and_near_each_other(store: ChunkSt
         for number, text in enumerate(said):
             remember(store, f"Ana: {text}", conversation_id=str(number))
     found = {
-        "art": [1], "lesson": [1], "PARTIES": [0], "project card": [2], "auth.py": [4], "uth.py": [],
+        "art": [1], "lesson": [1], "PARTIES": [0], "project card": [2], "card project": [],
+        "order projects": [], "auth.py": [4], "uth.py": [],
         "maxsize": [4], "250": [4], "$500": [1], "花园": [5], "in order": [2], "of all": [], "for all of": [1],
     }  # fmt: skip
     with REPLSession(store) as session:

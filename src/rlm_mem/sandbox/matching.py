@@ -18,22 +18,28 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 """Start and end within a text."""
 
-_NEAR = 200
-"""Maximum characters between the beginning of the first and the end of the last word of one text."""
+_NEAR = 40
+"""Maximum characters between two words of one text."""
+_MAX_WORDS = 12
+"""Maximum words of one text that are looked for."""
 MAX_MATCHES = 20
 """Maximum matches of one line."""
 _WORDS_ONLY = re.compile(r"(?:[^\W_]|[\s'’_-])+")
+_ENDS = re.compile(r"[.!?。！？]\s|\n")
+"""The end of a sentence or line."""
 _LEAD = "a "
 """Precedes a text that is analysed, since in a text of capitals only, "US" would be the pronoun."""
 _MIN_MARGIN = 40
 """Minimum of half the characters that are shown around each match."""
+_MIN_COUNTED = 200
+"""Minimum characters for which the matches without room are counted, which would take space of shorter rows."""
 _GAP = " … "
 _MIN_GAP = 20
 """Fewer characters between two parts are shown instead of a mark."""
 
 
 class WantedTexts:
-    """Texts of which a line must contain one: all its words, in any form and order, near each other.
+    """Texts of which a line must contain one: all its words in this order, in any form, near each other.
 
     A text with signs ("auth.py", "$500") or only with function words, and one without spaces between words, is found
     as it is, ignoring case; its ends are those of words, except in scripts without spaces.
@@ -41,10 +47,10 @@ class WantedTexts:
 
     def __init__(self, texts: Sequence[str], analyser: Analyser) -> None:
         self._analyser = analyser
-        self._groups: list[frozenset[str]] = []
+        self._groups: list[list[str]] = []
         self._literals: list[re.Pattern[str]] = []
         for text in (normalise_unicode("NFC", one).strip() for one in texts):
-            terms = self._first_terms(text) if _WORDS_ONLY.fullmatch(text) else frozenset()
+            terms = self._first_terms(text) if _WORDS_ONLY.fullmatch(text) else []
             if terms and not SPACELESS.search(text):
                 self._groups.append(terms)
             elif text:
@@ -77,27 +83,36 @@ class WantedTexts:
                 for term, start, end in self._analyser.located_terms(_LEAD + text, indexed=True)
             ]
             for group in self._groups:
-                yield from _near_each_other(located, group)
+                yield from _sequences(text, located, group)
 
-    def _first_terms(self, text: str) -> frozenset[str]:
+    def _first_terms(self, text: str) -> list[str]:
         """Return the term of each word of a text; of a compound ("maxSize"), that of the whole."""
         located = self._analyser.located_terms(_LEAD + text, indexed=True)
         first: dict[Span, str] = {}
         for term, start, end in located:
             first.setdefault((start, end), term)
-        return frozenset(first.values())
+        return list(first.values())[:_MAX_WORDS]
 
 
-def _near_each_other(located: Iterable[tuple[str, int, int]], group: frozenset[str]) -> Iterator[Span]:
-    """Yield the spans in which all terms of a group are near each other."""
-    last: dict[str, Span] = {}
+def _sequences(text: str, located: Iterable[tuple[str, int, int]], wanted: Sequence[str]) -> Iterator[Span]:
+    """Yield the spans of some terms in this order, each near the one before and in the same sentence."""
+    places_of: dict[str, list[int]] = {}
+    for place in reversed(range(len(wanted))):
+        places_of.setdefault(wanted[place], []).append(place)
+    begun: dict[int, Span] = {}
+    """Of the first words up to each place: where the newest such sequence begins and ends."""
     for term, start, end in located:
-        if term in group:
-            last[term] = start, end
-            first = min(last.values())[0]
-            if len(last) == len(group) and end - first <= max(_NEAR, end - start):
-                yield first, end
-                last = {}
+        for place in places_of.get(term, ()):
+            before = begun.get(place - 1) if place else (start, start)
+            if before is None or not before[1] <= start <= before[1] + _NEAR:
+                continue
+            if _ENDS.search(text, before[1], start):
+                continue
+            begun[place] = before[0], end
+            if place == len(wanted) - 1:
+                yield begun[place]
+                begun = {}
+                break
 
 
 def _literal(text: str) -> re.Pattern[str]:
@@ -133,7 +148,7 @@ def places(text: str, matches: Iterable[str]) -> list[Span]:
 def around(text: str, spans: Sequence[Span], chars: int, head: int = 0) -> str:
     """Return the parts of a one-line text around some spans, at most some ``chars`` characters in all.
 
-    Parts that meet are one; ``…`` marks what is left out, and the spans that have no room are counted.
+    Parts that meet are one; ``…`` marks what is left out; with many characters, the spans without room are counted.
 
     Args:
         spans: in order.
@@ -145,7 +160,7 @@ def around(text: str, spans: Sequence[Span], chars: int, head: int = 0) -> str:
     shown = list(spans)
     while len(shown) > 1 and _size(_parts(text, shown, _MIN_MARGIN, first)) > chars:
         shown.pop()
-    rest = f" (+{len(spans) - len(shown)})" if len(shown) < len(spans) else ""
+    rest = f" (+{len(spans) - len(shown)})" if len(shown) < len(spans) and chars >= _MIN_COUNTED else ""
     chars -= len(rest)
     low, high = 0, chars
     while low < high:  # the widest margin that has room

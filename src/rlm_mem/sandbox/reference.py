@@ -58,7 +58,7 @@ _PAGES = (
     Page(
         "passages",
         "passages(query, limit=10, neighbours=1, conversation_id=None, chars=None)",
-        "hits with {chunk_id, date, speaker, text, before, after}",
+        "hits with {chunk_id, date, speaker, text, before, after}; chars=1200: wider text",
         "query is a text, or a list of up to 20 texts, each of which is searched for. A passage is a "
         "turn, a sentence or a short note: chunk_id, score (of the first text that found it), date, at, speaker, "
         "text, heading (those above it, the topmost first, and the header of its table or the term it explains), "
@@ -84,10 +84,10 @@ _PAGES = (
         "chunks=ID, whole=True: text, reply whole",
         _LINE + " author is the speaker, by the whole name or one word of it. contains is a text, "
         "or a list of which one must occur: as whole words, in any form, as in search ('art' is not in start); of "
-        "several words all, in any order, within 200 characters ('project card': 10 cards for my projects); a text "
-        "with signs ('auth.py', '$500') as it is. matches are the parts that match, match is the first of them; "
-        "a turn that has it only in blocks of code counts with code=True, or if no other has it. start and "
-        "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
+        "several words all, in this order, in one sentence, at most 40 characters apart ('add column': added a new "
+        "column); a text with signs ('auth.py', '$500') as it is. matches are the parts that match, match is the "
+        "first of them; a turn that has it only in blocks of code counts with code=True, or if no other has it. "
+        "start and end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
         "marked …, the reply after 400, without a preamble (“Great question!”), and a mark "
         "replaces each block of more than three lines of code, unless code=True; whole=True gives both in full, the "
@@ -289,7 +289,7 @@ _PAGES = (
         "and the text on one line, cut after chars characters (20–4,000; by default 2,400 divided by the rows, 100 to "
         "300); "
         "if the matches of grep or turns are further back, the line's start (not in a long list) and the text around "
-        "each, (+2) being the number of those without room; "
+        "each; in a short list (+2) is the number of those without room; "
         "for a pair of updates or contradictions both, each in full once. "
         "The date is above the rows when it changes; equal lines come once, counted. An agent that drives the "
         "session itself gets only the beginning of a row that it has seen, marked (above). "
