@@ -10,6 +10,7 @@ from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import Struct, structs
 
 from rlm_mem import text as language
@@ -261,7 +262,6 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
 
 def ids_with_terms(store: ChunkStore, terms: Collection[str]) -> frozenset[str]:
     """Return the ids of all chunks that contain one of these terms, as an index has them; from the index alone."""
-    import numpy as np
 
     def found() -> frozenset[str]:
         whole = store.candidate_source()
