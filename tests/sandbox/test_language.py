@@ -19,6 +19,7 @@ from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.blocks import blocks
+from tests.conftest import Clock
 
 _TALK = (
     ("2026-04-30", "talk", "Ana: I bought a guitar.\nBen: Which one?\nAna: A blue one, for 300 euros."),
@@ -967,6 +968,17 @@ def test_texts_are_found_as_words_in_any_form_and_near_each_other(store: ChunkSt
         assert session.execute("turns(contains='zebra')") == []
 
 
+def test_texts_are_found_in_what_a_chunk_said_at_an_earlier_time(store: ChunkStore, clock: Clock) -> None:
+    chunk = store.create_chunk("Ana: I like kites a lot.")
+    before = clock.now
+    clock.advance(days=1)
+    store.update_chunk(chunk.id, content="Ana: I like boats.")
+    clock.advance(days=1)
+    for seen, found in ((store.held_at(before), ["I like kites a lot."]), (store, [])):
+        with REPLSession(seen) as session:
+            assert session.execute("[t['text'] for t in turns(contains='kite')]") == found
+
+
 def test_every_match_is_shown_with_the_text_around_it(store: ChunkStore) -> None:
     rain = "and it rained on all of the hills " * 9
     text = (
@@ -1008,11 +1020,12 @@ def test_a_passage_has_as_much_of_its_turn_as_is_asked_for(store: ChunkStore) ->
         )
 
 
-def test_headings_of_few_replies_come_with_the_beginning_of_what_they_introduce(store: ChunkStore) -> None:
+def test_headings_of_few_replies_come_with_what_follows_them(store: ChunkStore) -> None:
     store.create_chunk(
         "User: How do I stop the retries?\nAssistant: Gladly.\n\n"
         "1. **Backoff**: Wait twice as long after each failure, up to 30 seconds. Then give up.\n"
-        "2. **Jitter**: Add a random delay.\n\n### Code\n\n```\nx = 1\n```\n\n### Close\n\n- Tell the user of it.",
+        "2. **Jitter**: Add a random delay.\n\n### Code\n\nHere is the code:\n\n```\nx = 1\n```\n\n"
+        "### Close\n\n- Tell the user of it.",
         conversation_id="a",
     )
     with REPLSession(store) as session:

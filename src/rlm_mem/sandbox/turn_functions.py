@@ -184,7 +184,9 @@ class TurnFunctions(HostFunctions):
     ) -> Iterator[Line]:
         """Yield the lines of the chunks of a period that may contain one of the texts."""
         ids = self._store.list_chunks(conversation, start, end)
-        if texts and texts.terms is not None:
+        if (
+            texts and texts.terms is not None and self._store.as_of is None
+        ):  # the index has present texts only
             holding = searching.ids_with_terms(self._store, texts.terms)
             ids = [one for one in ids if one in holding]
         for chunk in self._lines.read(ids):
@@ -344,6 +346,8 @@ class FollowingTurns:
         self._lines = lines
         self._following: dict[str, Chunk | None] = {}
         """The next chunk by chunk id, if it was looked up."""
+        self._headed: dict[str, Chunk] = {}
+        """The chunks with headings that were found."""
         self._code: dict[str, list[tuple[int, int]]] = {}
         """Start and end of each block of code, by chunk id."""
 
@@ -419,10 +423,11 @@ class FollowingTurns:
         """
         if chars < _MIN_TOLD:
             return ""
-        chunk = next(self._lines.read([place[0]]), None)
-        label = None if chunk is None else _POINT.match(chunk.content, place[1])
+        label = _POINT.match(self._headed[place[0]].content, place[1])
         below = None if label is None else _TOLD.match(label.string, label.end())
-        return "" if below is None else _bounded(one_line(below[1], 4 * chars), chars)
+        told = "" if below is None else one_line(below[1], 4 * chars)
+        is_lead = told.endswith(":")  # "Here is the code:"
+        return _bounded(told, chars) if not is_lead and any(map(str.isalnum, told)) else ""
 
     def _headings(self, line: Line) -> Iterator[re.Match[str]]:
         """Return the headings and bold items of a line, in order, except in code, where # begins a comment."""
@@ -430,6 +435,7 @@ class FollowingTurns:
         chunk = line.chunk
         found = list(_POINT.finditer(chunk.content, line.turn.start, line.turn.end))
         if found and chunk.id not in self._code:
+            self._headed[chunk.id] = chunk
             self._code[chunk.id] = [(one.start, one.end) for one in blocks(chunk.content) if one.kind == CODE]
         code = self._code[chunk.id] if found else []
         return (match for match in found if not any(start <= match.start() < end for start, end in code))
