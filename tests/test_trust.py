@@ -387,7 +387,7 @@ def test_untrusted_text_is_marked_wherever_a_model_is_shown_it(tmp_path: Path, c
             "turns(contains='pomegranate')",
             "grep('pomegranate')",
             "timeline()",
-            "all_chunks()",
+            "all_chunks(limit=1)",
             "passages('pomegranate')",
             "[one['text'] for one in instructions()]",
         )

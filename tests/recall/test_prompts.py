@@ -389,6 +389,14 @@ def test_a_question_for_a_fact_opens_with_the_wishes_about_that_kind_of_fact(sto
     assert shown("Tell me of the garden.") == [False, True, False, True]
 
 
+def test_a_wish_is_shown_once(store: ChunkStore) -> None:
+    wish = "Always give distances in miles when I ask about routes."
+    store.create_chunk(f"User: {wish}\nAssistant: Good.", conversation_id="walk")
+    store.create_chunk("User: The routes along the canal are long.\nAssistant: Yes.", conversation_id="canal")
+    shown = build_opening(store, "What are good routes along the canal?").render()
+    assert shown.count(wish) == 1 and f"\n- {wish}\n" in shown and "routes along the canal are long" in shown
+
+
 def test_a_wish_in_the_middle_of_a_long_turn_is_shown(store: ChunkStore) -> None:
     wish = "Always give distances in miles when I ask about routes."
     text = (

@@ -19,6 +19,7 @@ from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.blocks import blocks
+from tests.conftest import Clock
 
 _TALK = (
     ("2026-04-30", "talk", "Ana: I bought a guitar.\nBen: Which one?\nAna: A blue one, for 300 euros."),
@@ -547,8 +548,9 @@ def test_rows_of_turns_show_the_match(store: ChunkStore) -> None:
         f"Ana: {early}The quota of the key is 1,000 calls. {early}", occurred_at="2026-05-01T00:00:00Z"
     )
     with REPLSession(store) as session:
-        assert session.execute("turns(contains=['zebra', 'key', 'quota'])")[0]["match"] == "key"
-        assert session.execute("turns(contains=['quota Of'])")[0]["match"] == "quota of"
+        (row,) = session.execute("turns(contains=['zebra', 'key', 'quotas'])")
+        assert row["match"] == "quota" and row["matches"] == ["quota", "key"], "in the order of the text"
+        assert session.execute("turns(contains=['Keys of calls'])")[0]["match"] == "key is 1,000 calls"
         assert "match" not in session.execute("turns()")[0]
         printed = session.run("print_rows(turns(contains='quota'))").output
     assert "[0] I would like" in printed and "quota of the key is 1,000 calls" in printed
@@ -935,7 +937,122 @@ def test_an_acronym_in_the_question_matches_whole_words_only(store: ChunkStore) 
     with REPLSession(store) as session:
         found = session.execute("[t['text'] for t in turns(contains='STAR')]")
         assert sorted(found) == sorted(said[1:])
-        assert len(session.execute("turns(contains='star')")) == 4
+        assert session.execute("[t['text'] for t in turns(contains='star')]") == said[1:]
+        store.create_chunk("Ana: They told us of the US STAR RULES.")
+        assert session.execute("[t['match'] for t in turns(contains='US')]") == ["US"]
+
+
+def test_texts_are_found_as_words_in_any_form_and_near_each_other(store: ChunkStore) -> None:
+    far = "and it rained on the hill " * 12
+    said = [
+        "I started with a party of clowns.",
+        "My art lessons began in May; I paid $500 for all of them.",
+        "All is in order.\nThe projects and their cards, too.",
+        f"One project is done, {far} and I lost a card.",
+        "In auth.py the maxSize is 250ms, and xauth.py is gone.",
+        "我们去了花园，很开心。",
+    ]
+    with store.batch():
+        for number, text in enumerate(said):
+            remember(store, f"Ana: {text}", conversation_id=str(number))
+    found = {
+        "art": [1], "lesson": [1], "PARTIES": [0], "project card": [2], "card project": [],
+        "order projects": [], "auth.py": [4], "uth.py": [],
+        "maxsize": [4], "250": [4], "$500": [1], "花园": [5], "in order": [2], "of all": [], "for all of": [1],
+    }  # fmt: skip
+    with REPLSession(store) as session:
+        for text, expected in found.items():
+            told = session.execute(f"[t['text'] for t in turns(contains={text!r})]")
+            assert told == [said[number] for number in expected], text
+        assert session.execute("turns(contains=['lesson', 'zebra', 'auth.py'])[1]['match']") == "auth.py"
+        assert session.execute("turns(contains='zebra')") == []
+
+
+def test_texts_are_found_in_what_a_chunk_said_at_an_earlier_time(store: ChunkStore, clock: Clock) -> None:
+    chunk = store.create_chunk("Ana: I like kites a lot.")
+    before = clock.now
+    clock.advance(days=1)
+    store.update_chunk(chunk.id, content="Ana: I like boats.")
+    clock.advance(days=1)
+    for seen, found in ((store.held_at(before), ["I like kites a lot."]), (store, [])):
+        with REPLSession(seen) as session:
+            assert session.execute("[t['text'] for t in turns(contains='kite')]") == found
+
+
+def test_every_match_is_shown_with_the_text_around_it(store: ChunkStore) -> None:
+    rain = "and it rained on all of the hills " * 9
+    text = (
+        f"The coverage was 60% {rain} then the coverage of the tests was 85% {rain} and at last 91% coverage."
+    )
+    remember(store, f"Ana: {text}\n\nA line about nothing.\n\nThe coverage is fine.")
+    with REPLSession(store) as session:
+        for call in ("turns(contains='coverage')", "grep('coverage')"):
+            printed = session.run(f"print_rows({call})").output
+            assert all(one in printed for one in ("60%", "was 85%", "91% coverage")), call
+            assert len(printed) < 340
+        (row,) = session.execute("grep('[0-9]+%|is fine')")
+        assert row["matches"] == ["60%", "85%", "91%", "is fine"] and row["match"] == "60%"
+        assert row["text"].endswith("… The coverage is fine.") and len(row["text"]) <= 1_000
+        (row,) = session.execute("grep('coverage')")
+        assert row["text"].count("coverage") == 4 and "nothing" not in row["text"]
+        many = session.run(
+            "print_rows([{'text': 'the key of a very long door ' * 99, 'match': 'key'}])"
+        ).output
+        assert "(+" in many and len(many) < 340
+
+
+def test_a_passage_has_as_much_of_its_turn_as_is_asked_for(store: ChunkStore) -> None:
+    said = " ".join(f"In week {number} I oiled the oars of the boat." for number in range(60))
+    talk = (
+        f"Ana: {said} The mast broke in a storm, which cost 300 euros. {said} The mast was mended.\nBen: Oh."
+    )
+    store.create_chunk(talk)
+    with REPLSession(store) as session:
+        short = session.execute("passages('the mast broke in a storm')")
+        wide = session.execute("passages('the mast broke in a storm', chars=1200)")
+        assert len(short[0]["text"]) < 600
+        assert 1_000 < len(wide[0]["text"]) <= 1_200 and "mast broke in a storm" in wide[0]["text"]
+        assert wide[0]["text"].startswith("In week") and wide[0]["text"].endswith("of the boat.")
+        assert sum("mast broke" in row["text"] for row in wide) == 1, "no part of a turn comes twice"
+        assert (
+            wide[0]["text"]
+            in session.run("print_rows(passages('the mast broke in a storm', chars=1200))").output
+        )
+
+
+def test_headings_of_few_replies_come_with_what_follows_them(store: ChunkStore) -> None:
+    store.create_chunk(
+        "User: How do I stop the retries?\nAssistant: Gladly.\n\n"
+        "1. **Backoff**: Wait twice as long after each failure, up to 30 seconds. Then give up.\n"
+        "2. **Jitter**: Add a random delay.\n\n### Code\n\nHere is the code:\n\n```\nx = 1\n```\n\n"
+        "### Close\n\n- Tell the user of it.",
+        conversation_id="a",
+    )
+    with REPLSession(store) as session:
+        (row,) = session.execute("turns(author='User', points=True)")
+        assert row["points"] == ["Backoff", "Jitter", "Code", "Close"]
+        assert row["below"] == [
+            "Wait twice as long after each failure, up to 30 seconds. Then give up.",
+            "Add a random delay.",
+            "",
+            "Tell the user of it.",
+        ]
+        printed = session.run("print_rows(turns(author='User', points=True))").output
+        assert "| Backoff: Wait twice" in printed and "| Code | Close: Tell the user" in printed
+
+
+def test_turns_are_shown_without_pasted_code(store: ChunkStore) -> None:
+    code = "```python\n" + "total = ledger.sum()\n" * 9
+    for number, end in enumerate(("```\nCan you help?", "")):
+        store.create_chunk(
+            f"User: My ledger is slow:\n{code}{end}\nAssistant: Yes.", conversation_id=str(number)
+        )
+    with REPLSession(store) as session:
+        texts = session.execute("[t['text'] for t in turns(author='User', contains='ledger')]")
+        assert texts[0] == "My ledger is slow:\n[9 lines of code]\nCan you help?"
+        assert texts[1].startswith("My ledger is slow:\n[") and "total" not in texts[1]
+        assert "total" in session.execute("turns(author='User', code=True)[0]['text']")
+        assert "ledger.sum" in session.execute("turns(contains='sum')[0]['text']"), "only the code has it"
 
 
 def test_of_statements_of_one_time_the_later_chunk_is_newer(store: ChunkStore) -> None:

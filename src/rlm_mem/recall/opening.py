@@ -248,7 +248,7 @@ def _hits(
     summaries = {one.id: one for one in store.summaries(list(ids))}
     hits: dict[str, dict[str, Any]] = {}
     starts: dict[str, list[int]] = {}
-    listed: set[str] = set()
+    listed = {f"{user}: {line}" for user in users for one in wishes for line in one["lines"]}
     wish_bytes = sum(_HEAD_BYTES + len(one["lines"][0].encode("utf-8", "replace")) for one in wishes)
     room = _OPENING_BYTES - max(0, wish_bytes - _FEW_WISHES_CHARS)
     for hit in code_last(store, echoes_last(store, found)) if users else found:

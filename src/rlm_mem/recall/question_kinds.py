@@ -77,7 +77,7 @@ _DURATION_TASK = (
 FROM_EXCERPTS = "If this answers the question, answer now; else write the first program."
 _FROM_OUTLINE = (
     "Answer from this outline now; write one program only for what it needs and no row has (rows are shortened; more "
-    "of a few: print_rows(turns(chunks=[IDS], whole=True, chars=600)))."
+    "of some, and what was advised: print_rows(turns(chunks=[IDS], points=True)))."
 )
 """The last line of an opening. A count needs every instance, of which an outline may lack some."""
 

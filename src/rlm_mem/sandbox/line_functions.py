@@ -30,6 +30,7 @@ from rlm_mem.sandbox.arguments import (
     shortened,
     wanted_texts,
 )
+from rlm_mem.sandbox.matching import part_around, without_better
 from rlm_mem.store.core.lookup import Filters, JoinedSource
 from rlm_mem.store.core.records import AUTHOR_PREFIX, path_of
 from rlm_mem.text.blocks import CODE, Said, blocks, one_line, said_in
@@ -340,6 +341,8 @@ def is_speaker(speaker: str | None, wanted: str) -> bool:
 
 MAX_PASSAGES = 50
 _MATCH_CHARS = 500
+_MIN_WIDTH = 100
+"""Minimum of the characters of a passage that a program may set."""
 SHORT_NOTE = 600
 """Maximum characters of a note without speakers that is returned whole."""
 _HEADING = re.compile(
@@ -392,7 +395,12 @@ class LineFunctions(HostFunctions):
     """The functions that search for some lines; :mod:`rlm_mem.sandbox.reference` documents each."""
 
     def passages(
-        self, query: Any, limit: Any = 10, neighbours: Any = 1, conversation_id: Any = None
+        self,
+        query: Any,
+        limit: Any = 10,
+        neighbours: Any = 1,
+        conversation_id: Any = None,
+        chars: Any = None,
     ) -> list[dict[str, Any]]:
         """Return turns, sentences or short notes that match one text or any of several, best first.
 
@@ -401,6 +409,7 @@ class LineFunctions(HostFunctions):
         """
         maximum = count("limit", limit, 1, MAX_PASSAGES)
         near = count("neighbours", neighbours, 0, 5)
+        width = None if chars is None else count("chars", chars, _MIN_WIDTH, MAX_LINE_CHARS)
         queries = [query_words("passages", one) for one in wanted_texts("query", query)]
         within = optional_text("conversation_id", conversation_id)
         filters = {"conversation_id": within} if within else None
@@ -417,7 +426,14 @@ class LineFunctions(HostFunctions):
         for hit in hits:
             line = self._lines.at(read[hit.chunk_id], hit.start, known)
             if line is not None:
-                start, end = _span(line, hit)
+                start, end = part_around(read[hit.chunk_id].content, line.turn, hit, width or 0, SHORT_NOTE)
+                if width:
+                    better = (
+                        (begun, until) for (one, begun), (_, until, _) in found.items() if one == hit.chunk_id
+                    )
+                    start, end = without_better(start, end, hit, better)
+                    if start >= end:
+                        continue
                 # The score for the first text is kept, since scores for different texts cannot be compared.
                 found.setdefault((hit.chunk_id, start), (line, end, hit))
         best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2].score))[:maximum]
@@ -429,6 +445,7 @@ class LineFunctions(HostFunctions):
             self._passage(line, start, end, float(hit.score), near, beside if number < _MAX_EXPANDED else {})
             | {"links": links.get(chunk_id, [])}
             | ({} if hit.later_note is None else {"later_note": asdict(hit.later_note)})
+            | ({"whole": True} if width else {})
             for number, ((chunk_id, start), (line, end, hit)) in enumerate(best)
         ]
         return shown + self._followed(shown, linked, read)
@@ -666,14 +683,6 @@ def _speaking_elsewhere(source: CandidateSource, names: Set[str], chatting: Set[
 def is_assistant(speaker: str | None) -> bool:
     """Return whether a speaker is the assistant of a chat, not its user."""
     return speaker is not None and speaker.casefold() in _ASSISTANTS
-
-
-def _span(line: Line, hit: Hit) -> tuple[int, int]:
-    """Return the part of a line for a hit: all of a short turn or note, else the hit itself."""
-    turn = line.turn
-    if turn.end - turn.start <= SHORT_NOTE:
-        return turn.start, turn.end
-    return max(hit.start, turn.start), min(hit.end, turn.end)
 
 
 def _section_end(content: str, start: int) -> int:

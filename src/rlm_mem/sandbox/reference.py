@@ -57,8 +57,8 @@ _PAGES = (
     ),
     Page(
         "passages",
-        "passages(query, limit=10, neighbours=1, conversation_id=None)",
-        "hits with {chunk_id, date, speaker, text, before, after}",
+        "passages(query, limit=10, neighbours=1, conversation_id=None, chars=None)",
+        "hits with {chunk_id, date, speaker, text, before, after}; chars=1200: wider text",
         "query is a text, or a list of up to 20 texts, each of which is searched for. A passage is a "
         "turn, a sentence or a short note: chunk_id, score (of the first text that found it), date, at, speaker, "
         "text, heading (those above it, the topmost first, and the header of its table or the term it explains), "
@@ -66,7 +66,9 @@ _PAGES = (
         "start (its place in the chunk), parts (chunks that its text was split into), "
         "before and after (lists of the lines around it, `neighbours` each way, 0–5; for the best 5 also from "
         "adjacent chunks), links (of the best 5 chunks: chunk_id, type, text), superseded_by, ended_at if it is "
-        "no longer valid, and later_note (chunk_id, at, text) if a later note on the same subject is known. limit is "
+        "no longer valid, and later_note (chunk_id, at, text) if a later note on the same subject is known. "
+        "chars (100–4,000) gives each text with what is around the match in its turn, by whole sentences, up to so "
+        "many characters, and a part of a turn only once; print_rows then prints all of it. limit is "
         "1–50; chunks that replaced, contradict, elaborate or support the best three follow beyond it.",
         'for p in passages("when does the lease end", limit=5):\n    print(p["date"], p["speaker"], '
         'p["text"], p["after"])',
@@ -81,19 +83,21 @@ _PAGES = (
         "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True adds points: reply headings; "
         "chunks=ID, whole=True: text, reply whole",
         _LINE + " author is the speaker, by the whole name or one word of it. contains is a text, "
-        "or a list of which one must occur, ignoring case, also inside a word; a text in capitals only in "
-        "capitals or as a whole word: 'STAR' does not match start; match is the first that occurs; "
-        "a turn that has it only in blocks of code counts with code=True, or if no other has it. start and "
-        "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
+        "or a list of which one must occur: as whole words, in any form, as in search ('art' is not in start); of "
+        "several words all, in this order, in one sentence, at most 40 characters apart ('add column': added a new "
+        "column); a text with signs ('auth.py', '$500') as it is. matches are the parts that match, match is the "
+        "first of them; a turn that has it only in blocks of code counts with code=True, or if no other has it. "
+        "start and end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
-        "marked …, the reply after 400, without a preamble (“Great question!”); whole=True gives both in full, the "
+        "marked …, the reply after 400, without a preamble (“Great question!”), and a mark "
+        "replaces each block of more than three lines of code, unless code=True; whole=True gives both in full, the "
         "turn in text and the reply in reply, even if split into several chunks, up to chars characters each "
         "(100–20,000; default 6,000 for one row, for several 4,000 divided by them, at least 300), cut after a "
         "sentence (a remark says where the first goes on); a turn that is in an earlier row, even as its reply, has "
-        "no row of its own, and a mark replaces "
-        "each block of more than three lines of code, unless code=True. "
+        "no row of its own. "
         "points=True adds points: the headings and bold labels of the reply, the upper levels, "
-        "at most 600 characters (for more than ten rows 150, and some 2,000 in all), each once, "
+        "at most 600 characters, with what follows each in below if that leaves room "
+        "(for more than ten rows 150, and some 2,000 in all), each once, "
         "except those that begin with a time or occur on three or more days or conversations. "
         "chunks is a chunk id (for one that was shown, its last part is enough), a row, or a list of them: "
         "only their turns (for a row with a speaker, the "
@@ -106,17 +110,17 @@ _PAGES = (
         'print_rows(turns(author="User", contains="garden", points=True))  # with the headings of the replies\n'
         'print_rows(turns(chunks=search("garden plan", limit=1), whole=True))  # all that was said, and the reply',
         first=True,
-        short="turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
+        short="turns(author=None, contains=[WORDS], start=None, end=None, limit=50)",
         rebindable=True,
     ),
     Page(
         "grep",
         "grep(pattern, author=None, ignore_case=True, limit=50, offset=0, start=None, end=None, unseen=False)",
-        "lines that a regex matches, as turns",
+        "turns with lines that a regex matches",
         _LINE
-        + " text is the line of the text with the match, at most 500 characters: from its start, or around a "
-        "match far from it; match is the match. The syntax is that of RE2: no lookahead, no lookbehind, "
-        "no backreference, "
+        + " text are the lines of the turn with a match, joined by …, at most 500 characters each (from the start, or "
+        "around matches far from it) and 1,000 in all; matches are up to 20 matches, match is the first. The syntax "
+        "is that of RE2: no lookahead, no lookbehind, no backreference, "
         "repetitions up to 1,000; ^ and $ match the ends of a line. At most 1,000 characters of "
         "pattern. start, end and unseen as in turns. limit is 1–500. Figures of a subject: "
         'grep(r"commits.{0,60}\\d|\\d.{0,60}commits").',
@@ -284,8 +288,9 @@ _PAGES = (
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
         "and the text on one line, cut after chars characters (20–4,000; by default 2,400 divided by the rows, 100 to "
         "300); "
-        "if the match of grep or turns is further back, the line's start (not in a long list) and the text around "
-        "the match; for a pair of updates or contradictions both, each in full once. "
+        "if the matches of grep or turns are further back, the line's start (not in a long list) and the text around "
+        "each; in a short list (+2) is the number of those without room; "
+        "for a pair of updates or contradictions both, each in full once. "
         "The date is above the rows when it changes; equal lines come once, counted. An agent that drives the "
         "session itself gets only the beginning of a row that it has seen, marked (above). "
         "Points follow the text; whole turns (whole=True) are printed with the whole reply.",

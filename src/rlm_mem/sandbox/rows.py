@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 from rlm_mem.sandbox.arguments import count
 from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.sandbox.matching import around, places
 from rlm_mem.text.blocks import one_line
 
 MAX_ROWS = 2_000
 _MIN_CHARS, _MAX_CHARS = 20, 4_000
-_MAX_POINTS, _POINT_CHARS = 40, 80
+_MAX_POINTS, _POINT_CHARS = 40, 180
 _TEXTS = ("text", "snippet", "content", "answer")
 _HEAD_OF_MATCH = 3
 """Of a line whose match is far from its start, one in this many of the characters shown is from its start."""
 _MIN_WITH_HEAD = 200
 """Minimum characters of a row that also shows its start if the match is far from it."""
-_BEFORE_MATCH = 3
-"""Of the other characters, one in this many is before the match of ``grep``, ``turns`` or a denial."""
-_GAP = 20
-"""Minimum characters that are left out between start and match."""
 _LIST_CHARS = 2_400
 """Characters of all texts of a list, if the program does not set those of each."""
 _MIN_OF_ROW, _MAX_OF_ROW = 100, 300
 _HEADED_CHARS, _OUTLINED_CHARS = 160, 250
 """Minimum characters of a row with headings, and of one of an outline."""
 _PAIR_CHARS = 160
+_MAX_TEXT = 20_000
+"""Maximum characters of the text of a row that are searched for matches."""
 
 
 def rows_text(rows: Any, chars: Any = None) -> str:
@@ -67,7 +67,9 @@ def rows_text(rows: Any, chars: Any = None) -> str:
                 row, room, with_head
             )
         if headed:
-            line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:_MAX_POINTS])
+            told = zip_longest(row["points"][:_MAX_POINTS], row.get("below") or (), fillvalue="")
+            points = (": ".join(filter(None, map(str, one))) for one in told)
+            line += "".join(f" | {one_line(one, _POINT_CHARS)}" for one in points if one)
         if isinstance(row, Mapping):
             if len(speakers) > 1 and _speaker(row) and not line.startswith(f"{_speaker(row)}:"):
                 line = f"{_speaker(row)}: {line}"
@@ -112,17 +114,12 @@ def _line(row: Any, max_chars: int, with_head: bool = True) -> str:
     text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
     if text is None:
         text = json.dumps(dict(row), ensure_ascii=False, default=str)
-    match = str(row.get("match") or "")
-    place = text.find(match) if match else -1
-    head = max_chars // _HEAD_OF_MATCH if with_head else 0
-    first = place - max(0, max_chars - head - len(match)) // _BEFORE_MATCH
-    if place >= 0 and len(text) > max_chars and (first > head + _GAP or place + len(match) > max_chars):
-        # The start of the line if it has room, then the text around the match.
-        first = max(first, head)
-        space = text.find(" ", first, place)
-        text = (
-            f"{text[:head].rpartition(' ')[0] or text[:head]} … {text[first if space < 0 else space + 1 :]}"
-        )
+    matches = row.get("matches") or [row.get("match")]
+    text = one_line(text, _MAX_TEXT)
+    spans = places(text, (one_line(str(one), _MAX_TEXT) for one in matches if one))
+    if spans and len(text) > max_chars and spans[-1][1] > max_chars - 1:
+        # The start of the line if it has room, then the text around the matches.
+        text = around(text, spans, max_chars, max_chars // _HEAD_OF_MATCH if with_head else 0)
     replaced = " (out of date)" if row.get("superseded_by") or row.get("ended_at") else ""
     return one_line(text, max_chars) + replaced
 

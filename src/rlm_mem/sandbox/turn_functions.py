@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import name_key, normalise_unicode
+from rlm_mem import search as searching
+from rlm_mem.chunk import name_key
 from rlm_mem.sandbox.arguments import MAX_LINES, chunk_id_of, count, day, optional_text, wanted_texts
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import HostFunctions, Line, Lines, is_assistant, is_speaker, part_of
-from rlm_mem.text.blocks import CODE, blocks
+from rlm_mem.sandbox.matching import MAX_MATCHES, Span, WantedTexts, around
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.blocks import CODE, blocks, one_line
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.patterns import late, linear
 from rlm_mem.text.sentences import sentences
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
 _MAX_PATTERN = 1_000
 _PATTERN_BYTES = 8 << 20
 """Maximum bytes of memory of the automaton of the pattern of ``grep``."""
-_MATCH_CHARS = 500
+_MATCH_CHARS, _MATCHED_CHARS, _MIN_MATCHED = 500, 1_000, 60
+"""Maximum characters of a line with matches of ``grep`` and of all lines of a turn; the minimum for a further line."""
 MAX_WHOLE_CHARS = 20_000
 """Maximum characters of a whole turn, which may have been split into several chunks."""
 MAX_POINTS_CHARS = 600
@@ -42,6 +46,8 @@ _MIN_OF_LIST = 300
 _MIN_WHOLE_CHARS = 100
 _SHORT_CODE = 3
 """Maximum lines of a block of code in a whole turn; longer ones are replaced by a mark."""
+_OPEN_FENCE = late(r"(?:\A|(?<=\n))```\w{1,20}[ \t]*\n")
+"""The beginning of a block of code with the name of its language."""
 _MIN_RECURRING = 3
 """Minimum number of days or conversations at which a heading of their replies is not specific: "Final Steps"."""
 _REPLY_CHUNKS = 8
@@ -50,6 +56,12 @@ _POINT = late(
     r"^(?:(#{1,6})[ \t]{1,4}([^\n]{1,70})|([ \t]{0,8})(?:[-*]|\d{1,2}\.)[ \t]{1,4}\*\*([^*\n]{1,70})\*\*)",
     re.MULTILINE,
 )
+_TOLD = late(
+    r"[ \t:*]{0,4}(?:[ \t]*\n){0,3}[ \t]{0,8}(?:[-*][ \t]{1,4})?(?![-*#|>`\[\d]|[ \t\n])([^\n]{1,400})"
+)
+"""What a heading or label introduces: the rest of its line, or the line of prose or the item below it."""
+_TOLD_CHARS, _MIN_TOLD = 90, 45
+"""Maximum and minimum characters of that in ``turns``, if the headings leave room."""
 _CLOCK = late(r"\d{1,2}(?:[:.]\d\d|(?: ?[AaPp]\.?[Mm]\b))")
 _NUMBERING = late(r"[*# ]*+(?:\d{1,2}[.)][ \t]++|[^\W\d_]{2,12} \d{1,2}: (?=\S))?[*# ]*+")
 _BELOW_HEADINGS = 10
@@ -77,7 +89,10 @@ class TurnFunctions(HostFunctions):
     ) -> list[dict[str, Any]]:
         """Return lines of conversations in order of time, or those of some chunks."""
         who = optional_text("author", author)
-        texts = wanted_texts("contains", contains) if contains else []
+        texts = WantedTexts(
+            wanted_texts("contains", contains) if contains else [],
+            get_analyser(self._store.config.search.language),
+        )
         today = self._store.clock()
         period = day("start", start, today), day("end", end, today, last=True)
         conversation = optional_text("conversation_id", conversation_id)
@@ -95,28 +110,34 @@ class TurnFunctions(HostFunctions):
                 for line in lines
                 if line.chunk.id not in listed_before
                 and (who is None or is_speaker(line.speaker, who))
-                and _contains_any(line.text, texts)
-                and (code or _contains_any(_prose(line), texts))
+                and texts.match(line.text if code else _prose(line))
             )
 
-        matching = found(code=bool(code))
+        code = bool(code)
+        matching = found(code=code)
         if texts and not code:
             first = next(matching, None)
+            code = first is None
             matching = found(code=True) if first is None else chain((first,), matching)
         listed = self.cut.part("turns", matching, limit, offset)
         if not listed and who is not None:
             self._remark_unknown("turns", who)
         following_turns = FollowingTurns(self._lines)
         if whole:
-            listed, shown = self._whole_rows(listed, following_turns, chars, bool(code))
+            listed, shown = self._whole_rows(listed, following_turns, chars, code)
         else:
-            shown = list(map(self._lines.shown, listed))
+            shown = [
+                self._lines.shown(line, _without_code(line.text) if not code and "```" in line.text else None)
+                for line in listed
+            ]
         if texts:
             for row in shown:
-                row["match"] = _first_of(texts, row["text"])
+                row["matches"] = texts.matches(row["text"])
+                row["match"] = next(iter(row["matches"]), None)
         if points:
-            for row, titles_of_row in zip(shown, _points_of(listed, following_turns, today), strict=True):
-                row["points"] = titles_of_row
+            for row, found_points in zip(shown, _points_of(listed, following_turns, today), strict=True):
+                row["points"] = [title for title, _ in found_points]
+                row["below"] = [told for _, told in found_points]
         return shown
 
     def grep(
@@ -137,54 +158,61 @@ class TurnFunctions(HostFunctions):
         first, last = day("start", start, today), day("end", end, today, last=True)
         listed_before = self._lines.listed_before(unseen)
         found = (
-            (line, words, match)
+            (line, spans)
             for chunk in self._lines.chunks(None, first, last)
             if chunk.id not in listed_before
-            and self._may_contain(chunk, who, [])
-            and search(chunk.content) is not None
+            and self._may_contain(chunk, who)
+            and next(search(chunk.content), None) is not None
             for line in self._lines.lines(chunk)
             if who is None or is_speaker(line.speaker, who)
-            for words in (line.text,)
-            if (match := search(words)) is not None
+            if (spans := list(islice(search(line.text), MAX_MATCHES)))
         )
         listed = self.cut.part("grep", found, limit, offset)
         if not listed and who is not None:
             self._remark_unknown("grep", who)
-        return [self._matched(line, words, *match) for line, words, match in listed]
+        return [self._matched(line, spans) for line, spans in listed]
 
     # Parts.
 
     def _lines_with(
-        self, who: str | None, texts: list[str], conversation: str | None, start: str | None, end: str | None
+        self,
+        who: str | None,
+        texts: WantedTexts,
+        conversation: str | None,
+        start: str | None,
+        end: str | None,
     ) -> Iterator[Line]:
         """Yield the lines of the chunks of a period that may contain one of the texts."""
-        for chunk in self._lines.chunks(conversation, start, end):
-            if self._may_contain(chunk, who, texts):
+        ids = self._store.list_chunks(conversation, start, end)
+        if (
+            texts and texts.terms is not None and self._store.as_of is None
+        ):  # the index has present texts only
+            holding = searching.ids_with_terms(self._store, texts.terms)
+            ids = [one for one in ids if one in holding]
+        for chunk in self._lines.read(ids):
+            if self._may_contain(chunk, who):
                 yield from self._lines.lines(chunk)
 
-    def _may_contain(self, chunk: Chunk, author: str | None, texts: list[str]) -> bool:
-        """Return whether a chunk can contain a matching line, before it is split into lines."""
-        if author is None and not texts:
-            return True
-        folded = name_key(chunk.content)
-        if texts and not any(name_key(one) in folded for one in texts):
-            return False
-        if author is None or name_key(author) in folded:
+    def _may_contain(self, chunk: Chunk, author: str | None) -> bool:
+        """Return whether a chunk can contain a line of an author, before it is split into lines."""
+        if author is None or name_key(author) in name_key(chunk.content):
             return True
         return self._lines.in_chat and part_of(chunk)[0] > 1
 
-    def _matched(self, line: Line, words: str, start: int, end: int) -> dict[str, Any]:
-        """Return a line of a turn with its match: from its start, or around a match far from it."""
-        match = {"match": words[start : min(end, start + _MATCH_CHARS)]}
-        first = words.rfind("\n", 0, start) + 1
-        last = words.find("\n", end)
-        last = len(words) if last < 0 else last
-        room = max(0, _MATCH_CHARS - (end - start)) // 2
-        left, right = max(first, start - room), min(last, max(end, start) + room, start + 2 * _MATCH_CHARS)
-        if end - first <= _MATCH_CHARS:
-            left, right = first, min(last, first + _MATCH_CHARS)
-        text = f"{'…' if left > first else ''}{words[left:right].strip()}{'…' if right < last else ''}"
-        return self._lines.shown(line, text) | match
+    def _matched(self, line: Line, spans: list[Span]) -> dict[str, Any]:
+        """Return a turn with its matches, and of its text the lines with a match, or the parts around far matches."""
+        text = line.text
+        parts: list[str] = []
+        left = _MATCHED_CHARS
+        for start, end, within in _lines_of(text, spans):
+            if left < _MIN_MATCHED:
+                parts.append(f"(+{sum(len(one) for _, _, one in _lines_of(text, spans)) - len(parts)})")
+                break
+            parts.append(_excerpt(text[start:end], within, min(left, _MATCH_CHARS)))
+            left -= len(parts[-1])
+        matches = dict.fromkeys(text[start : min(end, start + _MATCH_CHARS)] for start, end in spans)
+        row = self._lines.shown(line, " … ".join(parts))
+        return row | {"match": next(iter(matches)), "matches": list(matches)}
 
     def _turns_of(self, chunks: Any, *, exchanges: bool) -> Iterator[Line]:
         """Yield the turns in some chunks, each once, in the order of the chunks, including turns that they continue.
@@ -287,22 +315,28 @@ class TurnFunctions(HostFunctions):
         return [line for line, _, _ in wholes], rows
 
 
-def _points_of(lines: list[Line], following_turns: FollowingTurns, today: datetime) -> Iterator[list[str]]:
-    """Yield the headings of the replies to each of several lines that are chosen for its row."""
+def _points_of(
+    lines: list[Line], following_turns: FollowingTurns, today: datetime
+) -> Iterator[list[tuple[str, str]]]:
+    """Yield the headings of the replies to each of several lines that are chosen for its row, and what follows each."""
     listed_places: set[tuple[str, int]] = set()  # a reply may have its own row after that of its turn
     found: list[list[tuple[int, str]]] = []
+    place_of: list[dict[str, tuple[str, int]]] = []
     for line in lines:
         new = [point for point in following_turns.points(line) if point[2] not in listed_places]
         listed_places.update(place for _, _, place in new)
         found.append([(level, title) for level, title, _ in new])
+        place_of.append({title: place for _, title, place in new})
     recurring = recurring_titles(
         (line.chunk, (title for _, title in points)) for line, points in zip(lines, found, strict=True)
     )
     each = max(_MIN_POINTS_CHARS, min(_MAX_POINTS_OF_MANY, _POINTS_OF_LIST // max(1, len(lines))))
     room = each if len(lines) > _MANY_ROWS else MAX_POINTS_CHARS
-    for points in found:
+    for points, places in zip(found, place_of, strict=True):
         kept = [one for one in points if one[1] not in recurring and not timed(one[1], today)]
-        yield chosen_titles(kept, room)
+        chosen = chosen_titles(kept, room)
+        each = min(_TOLD_CHARS, (room - sum(map(len, chosen))) // max(1, len(chosen)))
+        yield [(title, following_turns.told_below(places[title], each)) for title in chosen]
 
 
 class FollowingTurns:
@@ -312,6 +346,8 @@ class FollowingTurns:
         self._lines = lines
         self._following: dict[str, Chunk | None] = {}
         """The next chunk by chunk id, if it was looked up."""
+        self._headed: dict[str, Chunk] = {}
+        """The chunks with headings that were found."""
         self._code: dict[str, list[tuple[int, int]]] = {}
         """Start and end of each block of code, by chunk id."""
 
@@ -379,12 +415,27 @@ class FollowingTurns:
                     level = len(match[1]) if match[1] else _BELOW_HEADINGS + len(match[3])
                     yield level, title, (one.chunk.id, match.start())
 
+    def told_below(self, place: tuple[str, int], chars: int) -> str:
+        """Return the beginning of what a heading or label introduces, on one line; empty if it has no room.
+
+        Args:
+            place: chunk id and position of the heading, as :meth:`points` yields them.
+        """
+        if chars < _MIN_TOLD:
+            return ""
+        label = _POINT.match(self._headed[place[0]].content, place[1])
+        below = None if label is None else _TOLD.match(label.string, label.end())
+        told = "" if below is None else one_line(below[1], 4 * chars)
+        is_lead = told.endswith(":")  # "Here is the code:"
+        return _bounded(told, chars) if not is_lead and any(map(str.isalnum, told)) else ""
+
     def _headings(self, line: Line) -> Iterator[re.Match[str]]:
         """Return the headings and bold items of a line, in order, except in code, where # begins a comment."""
         self._lines.check()
         chunk = line.chunk
         found = list(_POINT.finditer(chunk.content, line.turn.start, line.turn.end))
         if found and chunk.id not in self._code:
+            self._headed[chunk.id] = chunk
             self._code[chunk.id] = [(one.start, one.end) for one in blocks(chunk.content) if one.kind == CODE]
         code = self._code[chunk.id] if found else []
         return (match for match in found if not any(start <= match.start() < end for start, end in code))
@@ -441,7 +492,7 @@ def _bounded(text: str, chars: int) -> str:
 
 
 def _without_code(text: str) -> str:
-    """Replace longer blocks of code in a text by marks."""
+    """Replace longer blocks of code in a text by marks, also one that goes on in the next chunk."""
     parts: list[str] = []
     place = 0
     for one in blocks(text):
@@ -449,6 +500,9 @@ def _without_code(text: str) -> str:
         if one.kind == CODE and lines > _SHORT_CODE:
             parts += text[place : one.start], f"[{lines} lines of code]"
             place = one.end
+    unclosed = _OPEN_FENCE.search(text, max(place, text.rfind("```") - 1, 0))
+    if unclosed is not None and (lines := text.count("\n", unclosed.end())) > _SHORT_CODE:
+        return "".join([*parts, text[place : unclosed.start()], f"[{lines} lines of code]"])
     return "".join([*parts, text[place:]])
 
 
@@ -457,35 +511,32 @@ def _prose(line: Line) -> str:
     return line.text if line.speaker is None else "\n".join(line.text.split("```")[::2])
 
 
-def _contains_any(text: str, texts: list[str]) -> bool:
-    return not texts or _first_of(texts, text) is not None
-
-
-def _first_of(texts: list[str], text: str) -> str | None:
-    """Return the first of some texts that a text contains, as it is there but for accents, which are composed."""
-    text = normalise_unicode("NFC", text)
-    folded = text.casefold()
-    for one in (normalise_unicode("NFC", one) for one in texts):
-        if len(one) > 1 and one.isupper():
-            place = text.find(one)
-            if place < 0:
-                place = _place_of_word(one.casefold(), folded)
+def _lines_of(text: str, spans: list[Span]) -> list[tuple[int, int, list[Span]]]:
+    """Return start and end of each line of a text that has some of the spans, and these, relative to its start."""
+    found: list[tuple[int, int, list[Span]]] = []
+    for start, end in spans:
+        if found and end <= found[-1][1]:
+            first, _, within = found[-1]
         else:
-            place = folded.find(one.casefold())
-        if place >= 0:
-            # "Strasse" has the text "straße", and more characters.
-            return text[place : place + len(one.casefold())] if len(folded) == len(text) else one
-    return None
+            first = text.rfind("\n", 0, start) + 1
+            last = text.find("\n", end)
+            within = []
+            found.append((first, len(text) if last < 0 else last, within))
+        within.append((start - first, end - first))
+    return found
 
 
-def _place_of_word(word: str, text: str) -> int:
-    """Return the position of a whole word in a text, for acronyms: "STAR" must not match "start"."""
-    match = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
-    return -1 if match is None else match.start()
+def _excerpt(text: str, spans: list[Span], chars: int) -> str:
+    """Return a line from its start if that has room for all spans, else the parts around them."""
+    if spans[-1][1] <= chars:
+        return f"{text[:chars].strip()}…" if len(text) > chars else text.strip()
+    if spans[0][1] - spans[0][0] > chars:  # a match of many lines
+        return f"{'…' if spans[0][0] else ''}{text[spans[0][0] : spans[0][0] + chars].strip()}…"
+    return around(text, spans, chars)
 
 
-def _compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int] | None]:
-    """Compile a pattern to a function that returns start and end of the first match in a text, or None.
+def _compiled(pattern: Any, ignore_case: bool) -> Callable[[str], Iterator[Span]]:
+    """Compile a pattern to a function that yields start and end of each match in a text.
 
     The host must not run a backtracking pattern of the program's choice, so the engine is RE2.
     """
@@ -505,12 +556,9 @@ def _compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int
             "lookbehind or backreference, repetitions up to 1,000; for words, write turns(contains='…')",
         ) from None
 
-    def first_match(text: str) -> tuple[int, int] | None:
-        try:
-            match = compiled.search(text)
-        except UnicodeEncodeError:
-            # An unpaired surrogate in stored text: everything else in it can still be matched, at the same positions.
-            match = compiled.search(text.encode("utf-8", "replace").decode("utf-8"))
-        return None if match is None else match.span()
+    def matches(text: str) -> Iterator[Span]:
+        # RE2 refuses an unpaired surrogate in stored text; its substitute has the same position.
+        found = compiled.finditer(text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8"))
+        return (match.span() for match in found)
 
-    return first_match
+    return matches

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rlm_mem.search.api import (
         excerpts as excerpts,
         hits_within as hits_within,
+        ids_with_terms as ids_with_terms,
         keyword_ids as keyword_ids,
         passages as passages,
         ranked_ids as ranked_ids,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __getattr__, __all__ = loader(
     __name__,
     {
-        "api": "Filters Hit excerpts hits_within keyword_ids passages ranked_ids search",
+        "api": "Filters Hit excerpts hits_within ids_with_terms keyword_ids passages ranked_ids search",
         "nearest": "earlier",
         "prompting": "MemoryContext memory_context",
     },

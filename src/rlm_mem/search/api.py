@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import Struct, structs
 
 from rlm_mem import text as language
@@ -257,6 +258,23 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
         ]
 
     return store.backend.retried(found)
+
+
+def ids_with_terms(store: ChunkStore, terms: Collection[str]) -> frozenset[str]:
+    """Return the ids of all chunks that contain one of these terms, as an index has them; from the index alone."""
+
+    def found() -> frozenset[str]:
+        whole = store.candidate_source()
+        ids: set[str] = set()
+        for source in whole.sources if isinstance(whole, JoinedSource) else [whole]:
+            numbers = source.term_ids(sorted(terms))
+            numbers = numbers[numbers >= 0]
+            chunks = source.statistics(numbers).chunks
+            docs, _ = source.best(numbers, np.ones(len(numbers)), chunks, Filters())
+            ids.update(source.rows(docs, Filters())[0].chunk_id)
+        return frozenset(ids)
+
+    return store.backend.retried(found) if terms else frozenset()
 
 
 def question_for(source: CandidateSource, query: str, language: str, now: datetime | None) -> Query:
