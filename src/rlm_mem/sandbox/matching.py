@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ Span = tuple[int, int]
 
 _NEAR = 40
 """Maximum characters between two words of one text."""
+_MIN_BEGINNING = 3
+"""Minimum characters of the beginning of a word."""
 _MAX_WORDS = 12
 """Maximum words of one text that are looked for."""
 MAX_MATCHES = 20
@@ -42,16 +44,22 @@ class WantedTexts:
     """Texts of which a line must contain one: all its words in this order, in any form, near each other.
 
     A text with signs ("auth.py", "$500") or only with function words, and one without spaces between words, is found
-    as it is, ignoring case; its ends are those of words, except in scripts without spaces.
+    as it is, ignoring case; its ends are those of words, except in scripts without spaces. One word that nothing in
+    the memory has ("revis") is found at the beginning of words.
+
+    Args:
+        occurs: whether a term is in the memory.
     """
 
-    def __init__(self, texts: Sequence[str], analyser: Analyser) -> None:
+    def __init__(self, texts: Sequence[str], analyser: Analyser, occurs: Callable[[str], bool]) -> None:
         self._analyser = analyser
         self._groups: list[list[str]] = []
         self._literals: list[re.Pattern[str]] = []
         for text in (normalise_unicode("NFC", one).strip() for one in texts):
             terms = self._first_terms(text) if _WORDS_ONLY.fullmatch(text) else []
-            if terms and not SPACELESS.search(text):
+            if len(terms) == 1 and len(text) >= _MIN_BEGINNING and not occurs(terms[0]):
+                self._literals.append(_literal(text, whole=False))
+            elif terms and not SPACELESS.search(text):
                 self._groups.append(terms)
             elif text:
                 self._literals.append(_literal(text))
@@ -115,14 +123,14 @@ def _sequences(text: str, located: Iterable[tuple[str, int, int]], wanted: Seque
                 break
 
 
-def _literal(text: str) -> re.Pattern[str]:
-    """Compile a text to a pattern of it as it is, in any case, within the bounds of words."""
+def _literal(text: str, *, whole: bool = True) -> re.Pattern[str]:
+    """Compile a text to a pattern of it as it is, in any case, from the beginning of a word and to the end of one."""
     before, after = r"(?<![^\W_])", r"(?![^\W_])"
     bounded = SPACELESS.search(text) is None
     return re.compile(
         (before if bounded and text[0].isalnum() else "")
         + re.escape(text)
-        + (after if bounded and text[-1].isalnum() else ""),
+        + (after if whole and bounded and text[-1].isalnum() else ""),
         re.IGNORECASE,
     )
 

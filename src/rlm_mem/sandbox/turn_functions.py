@@ -92,6 +92,7 @@ class TurnFunctions(HostFunctions):
         texts = WantedTexts(
             wanted_texts("contains", contains) if contains else [],
             get_analyser(self._store.config.search.language),
+            self._occurs,
         )
         today = self._store.clock()
         period = day("start", start, today), day("end", end, today, last=True)
@@ -173,6 +174,10 @@ class TurnFunctions(HostFunctions):
         return [self._matched(line, spans) for line, spans in listed]
 
     # Parts.
+
+    def _occurs(self, term: str) -> bool:
+        """Return whether a chunk has a term; the index does not tell for earlier times."""
+        return self._store.as_of is not None or bool(searching.ids_with_terms(self._store, {term}))
 
     def _lines_with(
         self,
