@@ -966,7 +966,9 @@ def test_texts_are_found_as_words_in_any_form_and_near_each_other(store: ChunkSt
             assert told == [said[number] for number in expected], text
         assert session.execute("turns(contains=['lesson', 'zebra', 'auth.py'])[1]['match']") == "auth.py"
         assert session.execute("turns(contains='zebra')") == []
-        assert session.execute("turns(contains=['zebra', 'less'])") != [], "nothing has the word, but a beginning of one"
+        assert session.execute("turns(contains=['zebra', 'less'])") != [], (
+            "nothing has the word, but a beginning of one"
+        )
 
 
 def test_texts_are_found_in_what_a_chunk_said_at_an_earlier_time(store: ChunkStore, clock: Clock) -> None:
