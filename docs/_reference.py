@@ -19,6 +19,7 @@ import rlm_mem
 from rlm_mem import config
 from rlm_mem.cli.app import loaded
 from rlm_mem.cli.catalogue import PANELS, CommandRow, rows_of
+from rlm_mem.cli.examples import EXAMPLES
 from rlm_mem.http.openapi import document
 from rlm_mem.mcp.prompts import INSTRUCTIONS, PROMPTS
 from rlm_mem.mcp.resources import FIXED, TEMPLATES
@@ -97,11 +98,13 @@ def _command(row: CommandRow) -> str:
             value = f" `{one.metavar}`" if one.metavar and not one.is_flag else ""
             default = "" if one.is_flag or one.default in (None, "", []) else f" Default: `{one.default}`."
             rows.append((names + value, _cell(one.help or "") + default))
+    lines = "\n".join(f"$ rlm-mem {line}" for line in EXAMPLES.get(row.path, ()))
     summary = " ".join((command.help or row.summary).split("\n\n", 1)[0].split())
     return (
         f"### `rlm-mem {row.path}`\n\n{_cell(summary)}\n\n"
         f"```text\nrlm-mem {row.path}{' ' + usage if usage else ''} [options]\n```\n\n"
         + _table(("argument or option", "meaning"), rows)
+        + (f"\n```console\n{lines}\n```\n" if lines else "")
     )
 
 
