@@ -87,11 +87,11 @@ def _command(row: CommandRow) -> str:
     command = loaded(row)
     own = [one for one in command.params if not getattr(one, "hidden", False)]
     arguments = [one for one in own if one.param_type_name == "argument"]
+    shown = [(one.metavar or one.name.upper()).strip("[]") for one in arguments]
     usage = " ".join(
-        f"[{one.metavar or one.name.upper()}]" if not one.required else one.metavar or one.name.upper()
-        for one in arguments
+        name if one.required else f"[{name}]" for name, one in zip(shown, arguments, strict=True)
     )
-    rows = [(f"`{one.metavar or one.name.upper()}`", _cell(one.help or "")) for one in arguments]
+    rows = [(f"`{name}`", _cell(one.help or "")) for name, one in zip(shown, arguments, strict=True)]
     for one in own:
         if one.param_type_name == "option":
             names = ", ".join(f"`{name}`" for name in one.opts)

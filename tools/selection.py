@@ -254,7 +254,7 @@ def overview(results: dict[str, Result], shown: Callable[[object], str]) -> Rows
     """What was measured, beside what: the table at the top of the page."""
     of = Results(results)
     lines = [*_overview_of_asking(of, shown), *_overview_of_keeping(of, shown)]
-    return [dict(zip(("what", "RLM-MEM", "beside it"), line, strict=True)) for line in lines]
+    return [dict(zip(("what", "RLM-MEM", "compared with"), line, strict=True)) for line in lines]
 
 
 def _overview_of_asking(of: Results, shown: Callable[[object], str]) -> Iterable[tuple[str, str, str]]:
@@ -390,9 +390,8 @@ def _limits_of_answers(of: Results, shown: Callable[[object], str]) -> Iterable[
     ]
     yield (
         f"**Ranking is not better everywhere.** A baseline finds more, or orders it better, on"
-        f" {', '.join(behind) or 'no set'}. Weights that"
-        f" were learned from other sets order {', '.join(worse) or 'no set'} slightly worse than words and dates alone"
-        " ([ranking](#ranking)). Learned representations were not compared in this run."
+        f" {' and '.join(behind) or 'no set'}. Weights that were learned from other sets order"
+        f" {' and '.join(worse) or 'no set'} slightly worse than words and dates alone ([ranking](#ranking)). Learned representations were not compared in this run."
     )
 
 
