@@ -391,7 +391,8 @@ def _limits_of_answers(of: Results, shown: Callable[[object], str]) -> Iterable[
     yield (
         f"**Ranking is not better everywhere.** A baseline finds more, or orders it better, on"
         f" {' and '.join(behind) or 'no set'}. Weights that were learned from other sets order"
-        f" {' and '.join(worse) or 'no set'} slightly worse than words and dates alone ([ranking](#ranking)). Learned representations were not compared in this run."
+        f" {' and '.join(worse) or 'no set'} slightly worse than words and dates alone ([ranking](#ranking))."
+        " Learned representations were not compared in this run."
     )
 
 
