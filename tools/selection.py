@@ -107,8 +107,8 @@ def _peers(result: Result) -> list[Table]:
         Table(
             f"Times in milliseconds with {most:,} memories",
             (
-                "memory", "add p50", "add p95", "get p50", "search p50", "found by search", "list a tag p50",
-                "found by tag", "start and open", "bulk insert, memories/s", "disk MB",
+                "memory", "add p50", "get p50", "search p50", "found by search", "list a tag p50", "start and open",
+                "bulk insert, memories/s", "disk MB",
             ),
             [row for row in result["rows"] if row["memories"] == most],
         ),
@@ -132,7 +132,7 @@ SELECTED: dict[str, Selection] = {
     "folders": columns(
         "files", "rounds", "file changes", "rounds with equal results", "sync_p50_ms", "sync_p95_ms"
     ),
-    "filling": columns("texts", "method", "store", "chunks", "texts/s after", "speed-up", "CPU ratio"),
+    "filling": columns("texts", "method", "store", "chunks", "texts/s after", "speed-up"),
     "interchange": columns("what", "megabytes", "export s", "import s", "chunks", "chunks equal in all fields"),
     "growth": Selection(
         lambda result: [
@@ -186,7 +186,7 @@ SELECTED: dict[str, Selection] = {
     "answers": Selection(_answers),
     "host_trial": columns(
         "round", "set", "questions", "mark", "programs", "chars read", where=lambda row: row["round"] >= 33
-    )._replace(facts=("nature", "round 37", "rubrics in doubt")),
+    )._replace(facts=("nature", "round 37")),
     "continuum_year": Selection(
         _no_table,
         (
