@@ -83,7 +83,7 @@ image: ## the image, built and tried by the engine that is here: docker, podman 
 wheels: ## the wheel, tried in a clean environment of each Python that is here (ARGS="python3.12 …")
 	sh tools/wheels.sh $(ARGS)
 
-figures: $(BIN)/python ## fill docs/benchmarks.md from benchmarks/results
+figures: $(BIN)/python ## fill the pages of benchmarks from benchmarks/results
 	$(BIN)/python tools/figures.py
 
 clean: ## remove the environment and every cache

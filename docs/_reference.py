@@ -19,6 +19,7 @@ import rlm_mem
 from rlm_mem import config
 from rlm_mem.cli.app import loaded
 from rlm_mem.cli.catalogue import PANELS, CommandRow, rows_of
+from rlm_mem.cli.examples import EXAMPLES
 from rlm_mem.http.openapi import document
 from rlm_mem.mcp.prompts import INSTRUCTIONS, PROMPTS
 from rlm_mem.mcp.resources import FIXED, TEMPLATES
@@ -86,22 +87,24 @@ def _command(row: CommandRow) -> str:
     command = loaded(row)
     own = [one for one in command.params if not getattr(one, "hidden", False)]
     arguments = [one for one in own if one.param_type_name == "argument"]
+    shown = [(one.metavar or one.name.upper()).strip("[]") for one in arguments]
     usage = " ".join(
-        f"[{one.metavar or one.name.upper()}]" if not one.required else one.metavar or one.name.upper()
-        for one in arguments
+        name if one.required else f"[{name}]" for name, one in zip(shown, arguments, strict=True)
     )
-    rows = [(f"`{one.metavar or one.name.upper()}`", _cell(one.help or "")) for one in arguments]
+    rows = [(f"`{name}`", _cell(one.help or "")) for name, one in zip(shown, arguments, strict=True)]
     for one in own:
         if one.param_type_name == "option":
             names = ", ".join(f"`{name}`" for name in one.opts)
             value = f" `{one.metavar}`" if one.metavar and not one.is_flag else ""
             default = "" if one.is_flag or one.default in (None, "", []) else f" Default: `{one.default}`."
             rows.append((names + value, _cell(one.help or "") + default))
+    lines = "\n".join(f"$ rlm-mem {line}" for line in EXAMPLES.get(row.path, ()))
     summary = " ".join((command.help or row.summary).split("\n\n", 1)[0].split())
     return (
         f"### `rlm-mem {row.path}`\n\n{_cell(summary)}\n\n"
         f"```text\nrlm-mem {row.path}{' ' + usage if usage else ''} [options]\n```\n\n"
         + _table(("argument or option", "meaning"), rows)
+        + (f"\n```console\n{lines}\n```\n" if lines else "")
     )
 
 

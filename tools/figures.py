@@ -1,7 +1,8 @@
-"""Writes the tables and plots of docs/benchmarks.md from benchmarks/results.
+"""Writes the tables and plots of docs/benchmarks.md and docs/benchmarks/tables.md from benchmarks/results.
 
-A place without a result is marked. `python tools/figures.py --check` writes nothing and fails where the page, or a
-plot, differs from the results.
+Of large results, the first page shows what `selection.py` selects, and the second page everything. A place without a
+result is marked. `python tools/figures.py --check` writes nothing and fails where a page, or a plot, differs from the
+results.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import plots
+import selection
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGES = (ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks" / "tables.md")
 RESULTS = ROOT / "benchmarks" / "results"
 DRAWINGS = ROOT / "docs" / "plots"
-PLACE = re.compile(r"<!-- figures: (\w+) -->\n.*?<!-- end of figures -->", re.DOTALL)
+PLACE = re.compile(r"<!-- figures: (\w+)(, complete)? -->\n.*?<!-- end of figures -->", re.DOTALL)
+"""Where a page has the figures of a result, or all of them."""
 
 #: What a benchmark puts where it had nothing to measure with.
 NOT_MEASURED = "not measured"
@@ -112,35 +115,47 @@ PICTURES: dict[str, dict[str, str]] = {
 
 
 def main() -> int:
-    """Fill every marked place of the page and draw every plot; or list the differences."""
+    """Fill every marked place of the pages and draw every plot; or list the differences."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--check", action="store_true", help="write nothing; fail where something differs")
     options = parser.parse_args()
-    results = read_results(RESULTS)
-    page, drawings = PAGE.read_text(encoding="utf-8"), drawn(results)
-    made = filled(page, results)
     if options.check:
-        stale = ["docs/benchmarks.md"] if made != page else []
-        stale += [name for name, drawing in drawings.items() if _text(DRAWINGS / f"{name}.svg") != drawing]
-        stale += [f"no place for {name}" for name in results if f"<!-- figures: {name} -->" not in page]
-        print("\n".join(stale) or "docs/benchmarks.md matches the results")
+        results = read_results(RESULTS)
+        stale = [_named(page) for page in PAGES if filled(_text(page) or "", results) != _text(page)]
+        stale += [
+            f"docs/plots/{name}.svg"
+            for name, drawing in drawn(results).items()
+            if _text(DRAWINGS / f"{name}.svg") != drawing
+        ]
+        stale += [f"no place for all of {name}" for name in _without_a_place(results)]
+        print("\n".join(stale) or "the pages of benchmarks match the results")
         return 1 if stale else 0
     fill()
     return 0
 
 
 def fill() -> None:
-    """Write the page and the plots."""
+    """Write the pages and the plots."""
     results = read_results(RESULTS)
-    page = PAGE.read_text(encoding="utf-8")
-    for name in results:
-        if f"<!-- figures: {name} -->" not in page:
-            print(f"docs/benchmarks.md has no place for {name}")
-    PAGE.write_text(filled(page, results), encoding="utf-8")
+    for name in _without_a_place(results):
+        print(f"no page has a place for all of {name}")
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8"), results), encoding="utf-8")
     for name, drawing in drawn(results).items():
         plots.write(DRAWINGS / f"{name}.svg", drawing)
+
+
+def _without_a_place(results: dict[str, Result]) -> list[str]:
+    """The results of which no page shows everything."""
+    places = [found for page in PAGES for found in PLACE.finditer(page.read_text(encoding="utf-8"))]
+    complete = {found[1] for found in places if found[2] or found[1] not in selection.SELECTED}
+    return [name for name in results if name not in complete]
+
+
+def _named(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
 def _text(path: Path) -> str | None:
@@ -158,15 +173,25 @@ def filled(page: str, results: dict[str, Result]) -> str:
     there = drawn(results)
 
     def put(found: re.Match[str]) -> str:
-        name = found[1]
-        inside = rendered(results[name]) if name in results else "\nNot measured yet.\n\n"
+        name, complete = found[1], bool(found[2])
         pictures = "".join(
             f"\n![{title}](plots/{plot}.svg)\n"
             for plot, title in PICTURES.get(name, {}).items()
-            if plot in there
+            if plot in there and not complete
         )
-        inside = pictures + inside
-        return f"<!-- figures: {name} -->\n{inside}<!-- end of figures -->"
+        if name == "overview":
+            rows = selection.overview(results, shown)
+            places = dict.fromkeys(map(place_of, results.values()))
+            inside = _block([_table(rows, list(rows[0]), "")], [f"Measured on {' and on '.join(places)}."])
+        elif name == "limits":
+            inside = "\n" + "\n".join(f"* {one}" for one in selection.limits(results, shown)) + "\n\n"
+        elif name not in results:
+            inside = "\nNot measured yet.\n\n"
+        elif complete or name not in selection.SELECTED:
+            inside = rendered(results[name], where=complete)
+        else:
+            inside = selected(results[name])
+        return f"<!-- figures: {name}{found[2] or ''} -->\n{pictures}{inside}<!-- end of figures -->"
 
     return PLACE.sub(put, page)
 
@@ -174,33 +199,66 @@ def filled(page: str, results: dict[str, Result]) -> str:
 # --- tables ------------------------------------------------------------------------------------------------
 
 
-def rendered(result: Result) -> str:
-    """One result as tables, its facts, and where it was measured."""
+def rendered(result: Result, *, where: bool = True) -> str:
+    """One result as tables, its facts, and when and, if wanted, where it was measured."""
     result = {**result, "rows": result["rows"][-_LAST_ROWS.get(result["name"], 0) :]}
     blocks = [_table(rows, columns, title) for title, columns, rows in tables(result)]
-    if rounds := _BY_KIND.get(result["name"], ()):
-        marks = _marks_by_kind(result["questions"], rounds)
-        blocks.append(_table(marks, list(marks[0]), "Mean marks by kind of question"))
-    machine = result["machine"]
-    place = f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}"
-    load = machine.get("load_1min")
-    closing = [
-        f"Measured {result['started'][:10]} on {place}" + (f", load {load:.1f}." if load is not None else ".")
-    ]
     unmeasured = [name for name in _columns(result["rows"]) if _unmeasured(result["rows"], name)]
+    closing = [_measured(result, where=where)]
     if unmeasured:
         closing.append(f"Not measured: {', '.join(map(_heading, unmeasured))}.")
-    for name, value in result.get("facts", {}).items():
-        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
-            blocks.append(_table(value, list(value[0]), _sentence(name)))
-        elif (
-            isinstance(value, dict) and value and not any(isinstance(v, dict | list) for v in value.values())
-        ):
-            said = ", ".join(f"{key} {shown(item)}" for key, item in value.items())
-            closing.append(f"{_sentence(name)}: {said}.")
+    facts = result.get("facts", {})
+    blocks += _marks(result)
+    blocks += [
+        _table(value, list(value[0]), _sentence(name)) for name, value in facts.items() if _is_rows(value)
+    ]
+    return _block(blocks, [*closing, *_said(facts)])
+
+
+def selected(result: Result) -> str:
+    """What the page shows of one result, and where the rest is."""
+    name, chosen = result["name"], selection.SELECTED[result["name"]]
+    blocks = [_table(rows, columns, title) for title, columns, rows in chosen.tables(result)]
+    closing = f"{_measured(result, where=False)} [All figures](benchmarks/tables.md#{name})."
+    return _block(
+        [*blocks, *_marks(result)], [closing, *_said({fact: result["facts"][fact] for fact in chosen.facts})]
+    )
+
+
+def _block(blocks: Sequence[str], closing: Sequence[str]) -> str:
+    return "\n" + "\n".join([*blocks, *closing]) + "\n\n"
+
+
+def place_of(result: Result) -> str:
+    """The machine of a result."""
+    machine = result["machine"]
+    return f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}"
+
+
+def _measured(result: Result, *, where: bool) -> str:
+    load = result["machine"].get("load_1min")
+    said = f"Measured {result['started'][:10]}" + (f" on {place_of(result)}" if where else "")
+    return said + (f", load {load:.1f}." if load is not None else ".")
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
+def _said(facts: dict[str, Any]) -> Iterator[str]:
+    """A line for each fact that is no table."""
+    for name, value in facts.items():
+        if isinstance(value, dict) and value and not any(isinstance(v, dict | list) for v in value.values()):
+            yield f"{_sentence(name)}: {', '.join(f'{key} {shown(item)}' for key, item in value.items())}."
         elif not isinstance(value, dict | list):
-            closing.append(f"{_sentence(name)}: {shown(value)}.")
-    return "\n" + "\n".join(blocks) + "\n" + "\n".join(closing) + "\n\n"
+            yield f"{_sentence(name)}: {shown(value)}."
+
+
+def _marks(result: Result) -> list[str]:
+    if not (rounds := _BY_KIND.get(result["name"], ())):
+        return []
+    marks = _marks_by_kind(result["questions"], rounds)
+    return [_table(marks, list(marks[0]), "Mean marks by kind of question")]
 
 
 def _marks_by_kind(questions: Rows, rounds: Sequence[int]) -> Rows:

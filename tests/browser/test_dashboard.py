@@ -307,7 +307,7 @@ def test_conflicting_edits_lose_nothing(open_page: Open, brain: Path, complaints
     page.get_by_role("heading", name="Changed by somebody else").wait_for()
     assert page.get_by_text("warns the whole valley").count() > 0
     complaints[:] = [said for said in complaints if "409" not in said]  # the browser notes the status
-    page.get_by_role("button", name="Save mine over it").click()
+    page.get_by_role("button", name="Overwrite with mine").click()
     page.get_by_text("Saved.").wait_for()
     page.goto(f"/memories/{one}/history")
     assert page.get_by_role("heading", name="Revision").count() == 3
@@ -462,7 +462,7 @@ def test_without_scripts_pages_are_read_searched_and_acted_on(open_page: Open, b
     page.get_by_role("button", name="Back to revision 1").click()
     page.get_by_text("The former version was restored").wait_for()
     assert page.get_by_text("Sam drinks green tea").count() > 0
-    page.get_by_role("link", name="Look into the audit log").click()
+    page.get_by_role("link", name="Open the audit log").click()
     page.get_by_text("Changes of this memory").wait_for()
     page.goto("/persona")
     page.get_by_role("button", name="Dark").click()

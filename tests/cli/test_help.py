@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ import pytest
 from rlm_mem.cli import main
 from rlm_mem.cli.app import build, loaded
 from rlm_mem.cli.catalogue import FORMER, PANELS, CommandRow, GroupRow, find, rows_of
+from rlm_mem.cli.examples import EXAMPLES
 from rlm_mem.cli.overview import overview
 
 from .conftest import Run
@@ -28,6 +30,22 @@ def test_every_command_of_the_catalogue_loads_with_its_help_and_documented_optio
         assert made.help.split("\n\n")[0].strip().endswith((".", '".')), command.path
         for option in made.params:
             assert option.name == "help" or getattr(option, "help", None), f"{command.path}: {option.name}"
+
+
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_the_examples_in_the_help_of_a_command_are_ones_that_it_takes(
+    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    command = find(path)
+    assert isinstance(command, CommandRow)
+    assert main([*path.split(), "--help"]) == 0
+    shown = capsys.readouterr().out
+    for line in EXAMPLES[path]:
+        assert f"rlm-mem {line}" in shown
+        before, _, given = f" {line}".partition(f" {path}")
+        assert not before or re.fullmatch(r" --(?:brain|namespace) \S+", before)
+        loaded(command).make_context(path, shlex.split(given))
 
 
 def test_the_help_names_every_command_with_its_whole_summary() -> None:

@@ -246,10 +246,10 @@ def test_what_is_kept_is_named_by_ids_of_the_case_alone(continuum: Continuum) ->
     wrong: list[tuple[str, Any, type[Exception], str]] = [
         (case.id, [], InputError, "names no memory"),
         (case.id, case.chunk_ids[1], InputError, "keep"),
-        (case.id, [case.chunk_ids[1], other], InputError, "is no memory of"),
+        (case.id, [case.chunk_ids[1], other], InputError, "is not a memory of"),
         (case.id, [7], InputError, "keep must be text"),
         (case.id, case.chunk_ids[:1], ConflictError, "in quarantine"),
-        (core, [other], InputError, "of a session"),
+        (core, [other], InputError, "another kind of case"),
     ]
     for case_id, keep, error, said in wrong:
         with pytest.raises(error, match=said):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -17,15 +17,19 @@ import rlm_mem
 from rlm_mem import Hit, ReasoningResult, RecallResult, RememberResult, errors
 from rlm_mem.chunk import ALL_LINK_TYPES
 from rlm_mem.cli.app import build, loaded
+from rlm_mem.cli.ask import recall_json
 from rlm_mem.cli.catalogue import CommandRow, GroupRow, rows_of
 from rlm_mem.config import Config
+from rlm_mem.http.openapi import document
 from rlm_mem.interchange.detection import FORMATS
 from rlm_mem.mcp.service import tools_for
 from rlm_mem.models.opening import PROVIDERS
 from rlm_mem.operations.registry import OPERATIONS
 from rlm_mem.persona.figures import KEYS, SLIDER_KEYS
 from rlm_mem.persona.library import Library
+from rlm_mem.recall.trajectory_export import FIELDS
 from rlm_mem.sandbox.functions import FUNCTIONS
+from rlm_mem.store.core.backup_archive import BackupInfo
 from tests.house.sources import EXAMPLES, MODULES, PAGES, ROOT, SOURCE, listed, named, text
 
 CLI_PAGE = text(ROOT / "docs" / "cli.md")
@@ -75,6 +79,33 @@ def test_no_option_is_documented_that_is_not_there() -> None:
     known = {name for command in COMMANDS.values() for name in dashed(command)}
     known |= {*dashed(build()), "--help", "-h"}
     wrong = sorted(set(re.findall(r"`(--[a-z-]+)", CLI_PAGE)) - known)
+    assert not wrong, listed(wrong)
+
+
+def test_what_commands_print_as_json_is_documented() -> None:
+    """Of those commands whose fields their section lists."""
+    found = RecallResult(content=None, chunk_ids=[], confidence=0, iterations_used=0)
+    shown: dict[str, Iterable[str]] = {
+        "recall": recall_json(found, trajectory=True),
+        "trajectories export": FIELDS,
+        "store backup": [field.name for field in fields(BackupInfo)],
+    }
+    sections = dict(
+        re.findall(r"^### `rlm-mem ([^`]+)`\n(.*?)(?=^##|\Z)", CLI_PAGE, re.MULTILINE | re.DOTALL)
+    )
+    wrong = [
+        f"rlm-mem {command}: {name}"
+        for command, names in shown.items()
+        for name in names
+        if f"`{name}`" not in sections[command]
+    ]
+    assert not wrong, listed(wrong)
+
+
+def test_every_group_of_addresses_is_on_the_page_of_the_http_interface() -> None:
+    page = text(ROOT / "docs" / "api.md")
+    groups = {path.removeprefix("/api/v1").split("/")[1] for path in document()["paths"]}
+    wrong = sorted(group for group in groups if not re.search(rf"/{re.escape(group)}\b", page))
     assert not wrong, listed(wrong)
 
 
@@ -197,6 +228,12 @@ def test_an_option_is_code_on_every_page(made: dict[str, str]) -> None:
         for found in re.findall(r"(?<!\w)--[a-z][\w-]*", code.sub("", page))
     ]
     assert not wrong, listed(wrong)
+
+
+def test_the_reference_of_commands_has_their_arguments_and_examples(made: dict[str, str]) -> None:
+    page = made["commands"]
+    assert "rlm-mem remember [TEXT] [options]" in page and "| `TEXT` |" in page
+    assert '$ rlm-mem erase --person "Ann Lee" --apply --report ann.json' in page
 
 
 def test_the_reference_of_the_site_has_every_command_setting_operation_tool_and_name(

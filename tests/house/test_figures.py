@@ -76,6 +76,39 @@ def test_no_column_of_a_result_is_left_out(figures: ModuleType) -> None:
     assert "| a\\|b | 2/2 |" in page
 
 
+def test_what_the_page_selects_of_a_result_is_there(figures: ModuleType) -> None:
+    results = figures.read_results(figures.RESULTS)
+    wrong = []
+    for name, chosen in figures.selection.SELECTED.items():
+        for table in chosen.tables(results[name]):
+            present = {column for row in table.rows for column in row}
+            wrong += [f"{name} has no {column!r}" for column in table.columns if column not in present]
+        wrong += [
+            f"{name} has no fact {fact!r}" for fact in chosen.facts if fact not in results[name]["facts"]
+        ]
+    assert not wrong, listed(wrong)
+
+
+def test_every_result_is_shown_completely_somewhere(figures: ModuleType) -> None:
+    results = figures.read_results(figures.RESULTS)
+    assert figures._without_a_place(results | {"new": {}}) == ["new"]
+
+
+def test_what_speaks_against_the_product_is_said_with_its_figures(figures: ModuleType) -> None:
+    def said(results: Results) -> str:
+        return "\n".join(figures.selection.limits(results, figures.shown))
+
+    results = figures.read_results(figures.RESULTS)
+    rows = [row | {"of these applied": 0} if "corpus" in row else row for row in results["diary"]["rows"]]
+    assert ", 0 replaced the outdated memory" in said(results | {"diary": {"rows": rows}})
+    for milliseconds, missed in ((49, False), (51, True)):
+        rows = [
+            row | {"p50_ms": milliseconds} if "calls" in row["operation"] else row
+            for row in results["sandbox"]["rows"]
+        ]
+        assert ("the target is 50" in said(results | {"sandbox": {"rows": rows}})) is missed
+
+
 def test_marks_are_shown_by_kind_of_question(figures: ModuleType) -> None:
     marks = [
         (1, "beam/a/event_ordering/1", 1),
@@ -229,8 +262,10 @@ def test_what_pages_say_as_measured_names_its_benchmark() -> None:
     assert not wrong, listed(wrong)
 
 
-def test_the_benchmarks_page_has_no_table_of_figures_beside_the_filled_ones() -> None:
-    outside = _NOT_PROSE.sub("", text(ROOT / "docs" / "benchmarks.md"))
+def test_the_pages_of_benchmarks_have_no_table_of_figures_beside_the_filled_ones() -> None:
+    outside = _NOT_PROSE.sub(
+        "", text(ROOT / "docs" / "benchmarks.md") + text(ROOT / "docs" / "benchmarks" / "tables.md")
+    )
     assert not re.findall(r"^\|.*\|\s*[\d.,]+\s*\|.*$", outside, re.MULTILINE)
 
 

@@ -13,10 +13,11 @@ from mcp.shared.exceptions import MCPError
 
 from rlm_mem.mcp import server
 from rlm_mem.mcp.server import McpServer
-from rlm_mem.mcp.service import Service, input_schema, plain, tools_for
+from rlm_mem.mcp.service import Service, input_schema, output_schema, plain, tools_for
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.links import TagCount
 from rlm_mem.sandbox.engine import Stop
+from rlm_mem.text.tokens import count_tokens
 from tests.continuum.conftest import learning, rewrite
 from tests.server.conftest import Ask, drive_all, text_in
 
@@ -85,6 +86,16 @@ def test_every_argument_is_described_and_bounded() -> None:
             assert about.get("description"), f"{tool.name}.{name}"
         assert set(tool.tool.aliases.values()) <= set(schema["properties"]), tool.name
         assert set(tool.tool.aliases).isdisjoint(schema["properties"]), tool.name
+
+
+def test_the_list_of_tools_is_short_enough_to_be_read_with_every_request() -> None:
+    offered = tools_for()
+    arguments = [input_schema(tool) for tool in offered]
+    said = [str(tool.tool.description) for tool in offered] + [json.dumps(schema) for schema in arguments]
+    assert sum(count_tokens(one) for one in said) <= 3_100
+    everything = [*arguments, *(output_schema(tool) for tool in offered)]
+    assert '"title": "' not in json.dumps(everything) and '"default": null' not in json.dumps(everything)
+    assert arguments[1]["properties"]["again"]["default"] is False, "a default that says something stays"
 
 
 @pytest.mark.parametrize("name", ["ids", "id", "chunk_id", "memory_id", "memory_ids"])

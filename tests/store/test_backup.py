@@ -159,7 +159,7 @@ def test_two_folders_whose_names_differ_in_case_are_not_restored_as_one(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "mkdir", ignoring_case)
-        with pytest.raises(StorageError, match="name differs in case alone"):
+        with pytest.raises(StorageError, match="name differs only in case"):
             restore_folder(tmp_path / "backup.tar.gz", tmp_path / "again")
     assert not (tmp_path / "again").exists()
     restore_folder(tmp_path / "backup.tar.gz", tmp_path / "again")

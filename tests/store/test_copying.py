@@ -307,6 +307,6 @@ def test_of_ids_that_differ_in_case_alone_none_is_copied_to_where_they_are_one_f
         for name in ("quince", "Quince"):
             source.create_chunk(f"A {name}.", chunk_id=f"chunk-2026-02-10-{name}")
         (tmp_path / "copy/memory/INDEX").symlink_to(tmp_path / "copy/memory/index")
-        with pytest.raises(ConflictError, match="differs from that of another chunk in case alone"):
+        with pytest.raises(ConflictError, match="differs from that of another chunk only in case"):
             copy_namespace(source, target)
         assert target.list_chunks() == []

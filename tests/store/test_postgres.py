@@ -285,7 +285,7 @@ def test_a_role_with_the_documented_rights_can_write_and_one_that_may_only_read_
             with pytest.raises(StoreReadOnly, match="opened read-only"):
                 memory.remember("Not allowed.")
         assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
-            "this user may only read; it is opened for reading only: reads and recalls leave no trace",
+            "this user may only read; it is opened for reading only: reads are not counted and recalls not recorded",
             "the terms of default are of another version, so searches may miss words",
         ]
     finally:

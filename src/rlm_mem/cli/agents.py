@@ -32,14 +32,16 @@ from rlm_mem.mcp.hook_settings import hooks_of, with_hooks
 
 def install(
     call: Call,
-    client_name: Annotated[str | None, argument("CLIENT", "The same as --client NAME.")] = None,
-    client: Annotated[
+    client_name: Annotated[
         str | None,
-        option(
-            "--client",
-            "NAME",
+        argument(
+            "CLIENT",
             f"{', '.join(clients.NAMES[:-1])} or {clients.NAMES[-1]}. Without it: asks, or lists them.",
         ),
+    ] = None,
+    client: Annotated[
+        str | None,
+        option("--client", "NAME", "The same as CLIENT."),
     ] = None,
     project: Annotated[
         bool,
@@ -48,7 +50,7 @@ def install(
     hooks: Annotated[
         bool, flag("--hooks", "Install hooks, which remember automatically, instead of the MCP server.")
     ] = False,
-    remove: Annotated[bool, flag("--remove", "Remove the entry.")] = False,
+    remove: Annotated[bool, flag("--remove", "Remove the entry, or with --hooks the hooks.")] = False,
     show: Annotated[bool, flag("--print", "Print the entry and its place; write nothing.")] = False,
     tools: options.Tools = "default",
     read_only: options.ReadOnly = False,

@@ -16,6 +16,7 @@ from typer.main import get_command
 
 from rlm_mem.cli import catalogue
 from rlm_mem.cli.call import Where, with_shared_options
+from rlm_mem.cli.examples import EXAMPLES
 from rlm_mem.cli.logging import configure_logging
 from rlm_mem.cli.overview import VERSION, overview
 from rlm_mem.cli.terminal import print_error
@@ -71,7 +72,9 @@ def loaded(command: catalogue.CommandRow) -> Any:
     module, _, name = command.target.partition(":")
     function = getattr(import_module(f"rlm_mem.cli.{module}"), name)
     single = typer.Typer(rich_markup_mode="rich", add_completion=False, pretty_exceptions_enable=False)
-    single.command(command.name, help=function.__doc__)(with_shared_options(function))
+    examples = EXAMPLES.get(command.path, ())
+    epilog = "\n".join(["Examples:", *(f"  rlm-mem {line}" for line in examples)]) if examples else None
+    single.command(command.name, help=function.__doc__, epilog=epilog)(with_shared_options(function))
     return get_command(single)
 
 

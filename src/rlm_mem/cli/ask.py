@@ -51,21 +51,53 @@ class QuestionCall(Call):
         option("--engine", "NAME", "The sandbox engine: monty or cpython. Default: the configured one."),
     ] = None
     iterations: Annotated[
-        int | None, option("--iterations", "N", "Maximum number of programs.", options.LIMITS, min=1)
+        int | None,
+        option(
+            "--iterations",
+            "N",
+            "Maximum number of programs. Default: recall.max_iterations.",
+            options.LIMITS,
+            min=1,
+        ),
     ] = None
     depth: Annotated[
-        int | None, option("--depth", "N", "Maximum levels of sub-questions.", options.LIMITS, min=0)
+        int | None,
+        option(
+            "--depth",
+            "N",
+            "Maximum levels of sub-questions. Default: recall.max_depth.",
+            options.LIMITS,
+            min=0,
+        ),
     ] = None
     seconds: Annotated[
-        float | None, option("--seconds", "S", "Maximum seconds.", options.LIMITS, min=0.01)
+        float | None,
+        option("--seconds", "S", "Maximum seconds. Default: recall.max_seconds.", options.LIMITS, min=0.01),
     ] = None
     model_calls: Annotated[
-        int | None, option("--model-calls", "N", "Maximum calls of the model.", options.LIMITS, min=1)
+        int | None,
+        option(
+            "--model-calls",
+            "N",
+            "Maximum calls of the model. Default: recall.max_model_calls.",
+            options.LIMITS,
+            min=1,
+        ),
     ] = None
     tokens: Annotated[
-        int | None, option("--tokens", "N", "Maximum tokens of the model.", options.LIMITS, min=1)
+        int | None,
+        option(
+            "--tokens",
+            "N",
+            "Maximum tokens of the model, prompts and replies. Default: recall.max_tokens.",
+            options.LIMITS,
+            min=1,
+        ),
     ] = None
-    usd: Annotated[float | None, option("--usd", "USD", "Maximum US dollars.", options.LIMITS, min=0)] = None
+    usd: Annotated[
+        float | None,
+        option("--usd", "USD", "Maximum US dollars. Default: recall.max_usd.", options.LIMITS, min=0),
+    ] = None
 
     @property
     def live(self) -> bool:

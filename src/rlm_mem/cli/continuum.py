@@ -117,7 +117,7 @@ def query(
     ] = "weighted",
     weight: Annotated[
         list[str] | None,
-        option("--weight", "TIER=W", "Weight of a tier; repeatable. Default: 0.1, 0.6, 0.3."),
+        option("--weight", "TIER=W", "Weight of a tier; repeatable. Default: high=0.1, mid=0.6, low=0.3."),
     ] = None,
     min_confidence: Annotated[
         float | None, option("--min-confidence", "0..1", "With at least this confidence.")

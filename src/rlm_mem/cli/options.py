@@ -72,13 +72,24 @@ Namespace = Annotated[
 Json = Annotated[bool, flag("--json", "Print JSON on stdout.")]
 
 Tags = Annotated[list[str] | None, option("--tag -t", "TAG", "A tag; repeatable.")]
-Type = Annotated[
-    str | None, option("--type", "TYPE", "fact, preference, pattern, note, decision, or a registered one.")
+TYPES = "fact, preference, pattern, note, decision, or a registered one."
+Type = Annotated[str | None, option("--type", "TYPE", TYPES)]
+Confidence = Annotated[float | None, option("--confidence", "0..1", "How certain it is.")]
+Conversation = Annotated[
+    str | None,
+    option(
+        "--conversation -c",
+        "ID",
+        "The conversation it belongs to. Default: none; that of a file is its path.",
+    ),
 ]
-Confidence = Annotated[float | None, option("--confidence", "0..1", "How reliable it is.")]
-Conversation = Annotated[str | None, option("--conversation -c", "ID", "The conversation it belongs to.")]
 Origin = Annotated[
-    str | None, option("--origin", "ORIGIN", "Where it came from: person, agent, tool, import or web.")
+    str | None,
+    option(
+        "--origin",
+        "ORIGIN",
+        "Where it came from: person, agent, tool, import or web. Default: person; of a file, import.",
+    ),
 ]
 Trust = Annotated[
     str | None,

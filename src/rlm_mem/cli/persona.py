@@ -142,7 +142,7 @@ def hud(
     gauge: Annotated[str, argument("[GAUGE]", "A gauge from brain/gauges.", show_default=False)] = "LIVEHUD",
     watch: Annotated[bool, flag("--watch -w", "Keep it up to date on the screen until Ctrl-C.")] = False,
     interval: Annotated[
-        float, option("--interval", "S", "Seconds between checks, with --watch.", min=0.2, max=3600)
+        float, option("--interval", "S", "With --watch: seconds between checks.", min=0.2, max=3600)
     ] = 2.0,
     width: Annotated[int | None, option("--width", "N", "Width in columns.", min=24, max=500)] = None,
     ascii_only: Annotated[bool, flag("--ascii", "Draw frame and bars with + - | # and dots.")] = False,

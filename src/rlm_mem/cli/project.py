@@ -158,7 +158,7 @@ def _show_moved(moved: Sequence[MovedChunk], where: str) -> None:
     for one in moved:
         for other in one.apart:
             print_text(
-                f"note: {other} stays as it is, though one of it and {one.former_id} replaced the other: "
+                f"note: {other} stays. One of it and {one.former_id} replaced the other: "
                 "move it, too, to keep them together",
                 "yellow",
             )

@@ -231,7 +231,7 @@ def list_(
     offset: Annotated[int, option("--offset", "N", "Skip the first N.", min=0)] = 0,
     oldest: Annotated[bool, flag("--oldest", "List the oldest first.")] = False,
 ) -> None:
-    """List chunks, newest first. What proved itself: rlm-mem tier list, most reliable first."""
+    """List chunks, newest first; rlm-mem tier list lists tiered memories, the most reliable first."""
     with call.open() as memory:
         view = memory.store if as_of is None else memory.store.held_at(as_of)
         chunks = list(

@@ -147,7 +147,7 @@ def trajectories_export(
     call: Where,
     to: Annotated[Path | None, option("--to", "FILE", "A new file. Default: standard output.")] = None,
     file_format: Annotated[  # noqa: ARG001 - there is only one
-        Literal["jsonl"], option("--format", "NAME", "jsonl: one JSON object per line.")
+        Literal["jsonl"], option("--format", "FORMAT", "jsonl: one JSON object per line.")
     ] = "jsonl",
     fields: Annotated[
         str | None, option("--fields", "A,B", "Only these fields, for example question,messages,answer.")

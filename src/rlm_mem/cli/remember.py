@@ -57,8 +57,13 @@ def remember(
     ] = None,
     conversation: options.Conversation = None,
     tags: options.Tags = None,
-    kind: options.Type = None,
-    confidence: options.Confidence = None,
+    kind: Annotated[
+        str | None,
+        option("--type", "TYPE", f"{options.TYPES} Default: by rules from the text."),
+    ] = None,
+    confidence: Annotated[
+        float | None, option("--confidence", "0..1", "How certain it is. Default: 0.7.")
+    ] = None,
     at: Annotated[
         str | None, option("--at", "TIME", "When it was said or happened (ISO 8601). Default: now.")
     ] = None,
@@ -69,7 +74,7 @@ def remember(
     trust: options.Trust = None,
     expires: Annotated[str | None, option("--expires", "TIME", "When it expires (ISO 8601).")] = None,
     ttl: Annotated[
-        str | None, option("--ttl", "TIME", "How long until it expires, such as 12h or 30d.")
+        str | None, option("--ttl", "TIME", "How long until it expires, such as 12h or 30d. Default: never.")
     ] = None,
     again: Annotated[
         bool, flag("--again", "Store it even if nearly the same text is stored already.")

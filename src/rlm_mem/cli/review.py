@@ -186,7 +186,7 @@ def review_judge(
     call: Call,
     llm: options.Llm = None,
     limit: Annotated[
-        int, option("--limit", "N", "Maximum number of proposals, with one short call each.", min=1)
+        int, option("--limit -n", "N", "Maximum number of proposals, with one short call each.", min=1)
     ] = 10,
 ) -> None:
     """Let a model decide, in its own name, the proposals that it is certain of; the others stay open."""
@@ -219,7 +219,7 @@ def review_find(
     call: Call,
     llm: options.Llm = None,
     limit: Annotated[
-        int, option("--limit", "N", "Maximum number of comparisons, one short call each.", min=1)
+        int, option("--limit -n", "N", "Maximum number of comparisons, one short call each.", min=1)
     ] = 20,
     since: Annotated[str | None, option("--since", "DATE", "Only memories from this time on.")] = None,
     nearest: Annotated[

@@ -55,7 +55,7 @@ def mcp(
         Path | None,
         option(
             "--folder",
-            "FOLDER",
+            "PATH",
             "With --project: the project's folder. Default: this folder.",
             parser=options.path,
         ),

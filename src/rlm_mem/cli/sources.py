@@ -85,7 +85,7 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     if size > max_bytes or len(data) > max_bytes:
-        raise InputError(f"{path} is larger than {max_bytes:,} bytes", hint="is it the right file?")
+        raise InputError(f"{path} is larger than {max_bytes:,} bytes", hint="name a smaller file")
     return data
 
 

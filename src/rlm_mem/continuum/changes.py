@@ -347,7 +347,7 @@ class Changes:
                 if self._current_content(edit) != edit.data(edit.after):
                     raise ConflictError(
                         f"{edit.file}{'#' + edit.block if edit.block else ''} was changed since this change",
-                        hint="undo the later changes first; take back by hand what was edited by hand",
+                        hint="undo the later changes first, and revert edits made by hand",
                     )
             return self.draft(
                 "undo", former.entry, reason, [edit.reversed() for edit in reversed(former.edits)],

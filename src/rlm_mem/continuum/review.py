@@ -495,7 +495,9 @@ class ReviewQueue:
         reason = reason or "no reason given"
         made = Decision(reviewer=reviewer, decision=decision, reason=reason, at=stamp(self._store.clock()))
         if keep is not None and kind != "capture":
-            raise InputError(f"only memories of a session can be kept in part, and {case_id:.60} is none")
+            raise InputError(
+                f"only a captured session can be kept in part, and {case_id:.60} is another kind of case"
+            )
         if kind in PROPOSED and decision == "approved":
             return self._approve_proposal(case_id, made)
         return self._changes.apply(lambda: self._decision_change(case_id, made, until, keep))
@@ -582,7 +584,7 @@ class ReviewQueue:
         """Fields of a change that confirms or archives the memories captured from a session."""
         for one in keep or ():
             if one not in case.chunk_ids:
-                raise InputError(f"{one!r:.140} is no memory of {case.id}", hint="review show lists them")
+                raise InputError(f"{one!r:.140} is not a memory of {case.id}", hint="review show lists them")
         here = _captured(case, self._store.get_many(case.chunk_ids))
         if made.decision == "deferred":
             return {}

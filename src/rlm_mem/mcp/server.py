@@ -16,7 +16,7 @@ from rlm_mem import __version__
 from rlm_mem.access.grants import OWNER, Caller
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp import prompts, resources
-from rlm_mem.mcp.service import OfferedTool, Service, input_schema, object_schema
+from rlm_mem.mcp.service import OfferedTool, Service, input_schema, output_schema
 from rlm_mem.operations.problems import problem_of
 from rlm_mem.sandbox.engine import Stop
 from rlm_mem.telemetry import with_current_context
@@ -200,7 +200,7 @@ def _tool_description(tool: OfferedTool) -> types.Tool:
         title=tool.tool.title,
         description=tool.tool.description,
         input_schema=input_schema(tool),
-        output_schema=object_schema(tool.response),
+        output_schema=output_schema(tool),
         annotations=types.ToolAnnotations(
             title=tool.tool.title,
             read_only_hint=tool.read_only,

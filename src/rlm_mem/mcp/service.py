@@ -105,9 +105,10 @@ def object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
 def input_schema(tool: OfferedTool) -> dict[str, Any]:
     """Return the schema of a tool's arguments, without their aliases.
 
-    It is short, since a model reads it with every request: patterns are enforced, but only described in words.
+    It is short, since a model reads it with every request: patterns are enforced, but only described in words, and what
+    says nothing is left out: titles, the default null, descriptions of items.
     """
-    schema: dict[str, Any] = _without_patterns(object_schema(tool.request))
+    schema: dict[str, Any] = _shortened(object_schema(tool.request))
     schema["additionalProperties"] = False
     schema.pop("description", None)
     if "max_tokens" in schema.get("properties", ()):  # a field of the base class comes first
@@ -115,16 +116,27 @@ def input_schema(tool: OfferedTool) -> dict[str, Any]:
     return schema
 
 
-def _without_patterns(schema: Any) -> Any:
+def output_schema(tool: OfferedTool) -> dict[str, Any]:
+    """Return the schema of a tool's result, as short as that of its arguments."""
+    schema: dict[str, Any] = _shortened(object_schema(tool.response))
+    return schema
+
+
+def _shortened(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_without_patterns(one) for one in schema]
+        return [_shortened(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
     short = {
-        name: _without_patterns(value)
+        name: _shortened(value)
         for name, value in schema.items()
-        if name not in ("pattern", "examples", "x-names") or not isinstance(value, str | list)
+        # An argument may have one of these names: its value is then a schema.
+        if name not in ("pattern", "examples", "x-names", "title") or not isinstance(value, str | list)
     }
+    if short.get("default", ...) is None:
+        del short["default"]
+    if isinstance(items := short.get("items"), dict):
+        items.pop("description", None)
     for one in short.get("anyOf", ()):  # move the description of an optional argument to its top level
         if "description" in one:
             short.setdefault("description", one.pop("description"))

@@ -471,7 +471,8 @@ OPERATIONS: tuple[Operation, ...] = (
             title="Recall an answer",
             description="Answer a question from memory with programs that search and read. Returns the answer "
             "with its confidence and the memories it cites; otherwise the closest memories and "
-            "possibly a suggestion, or that the memory has no answer. The run is recorded.",
+            "possibly a suggestion, or that the memory has no answer. If that is not enough, use `search`, or "
+            "`recall_open` for a question that needs several steps.",
             run=_recall,
             open_world=True,
             aliases=QUESTION_NAMES,

@@ -678,7 +678,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="forget",
             title="Forget memories",
-            description="Archive memories by their ids. A person can restore them.",
+            description="Archive memories by their ids, if they are wrong or somebody asks you to forget them; a "
+            "person can restore them. For a fact that has changed, call `remember` with `replaces` instead.",
             destructive=True,
             aliases=ID_NAMES,
         ),

@@ -163,7 +163,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="status",
             title="Memory status",
-            description="How much is stored, on what, since when, and which model answers recall.",
+            description="How many memories there are, of which types and tags, since when, and which model answers "
+            "`recall`.",
         ),
     ),
     Operation(

@@ -47,7 +47,9 @@ def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
     except StoreReadOnly as error:  # files changed and the index is of another user, or the tables are
         if read_only or (isinstance(place, Path) and not place.is_dir()):
             raise
-        _logger.warning("%s; it is opened for reading only: reads and recalls leave no trace", error)
+        _logger.warning(
+            "%s; it is opened for reading only: reads are not counted and recalls not recorded", error
+        )
         try:
             return opened(read_only=True)  # type: ignore[no-any-return]
         except StoreReadOnly:  # there is nothing to read

@@ -107,7 +107,7 @@ CODES: dict[str, tuple[str, str]] = {
         "keeps the memories of both sides; one that both changed stays in conflict, for a person",
     ),
     "tiered-undated": (
-        "a tiered memory has no created_at: the time of its file stands in",
+        "a tiered memory has no created_at: the time of its file is used",
         "left: write one into its front matter",
     ),
     "unreadable-case": ("a case of the review queue does not validate", "left in place for a person"),

@@ -22,7 +22,7 @@ _OPERATIONS = "create update link unlink delete restore erase undo import edit s
 """Operations that count as changes."""
 _CHANGES = frozenset(_OPERATIONS.split())
 _CHANGED_SINCE = (
-    "undo the later changes first; take back by hand what was edited by hand, or undo an earlier change by its id, "
+    "undo the later changes first, and revert edits made by hand; or undo an earlier change by its id, "
     "which the page Changes of the dashboard shows"
 )
 

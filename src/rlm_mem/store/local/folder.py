@@ -125,7 +125,7 @@ class Layout:
 
     @cached_property
     def folds_case(self) -> bool:
-        """Whether the file system does not tell upper case from lower case."""
+        """Whether the file system is case-insensitive."""
         return (self.base / "INDEX").exists()
 
     def absolute(self, relative: str) -> Path:
@@ -274,7 +274,7 @@ def _is_own(path: Path) -> bool:
     """Return whether a file or folder exists by exactly this name, on a file system that ignores case.
 
     Raises:
-        NamespaceError: it exists by a name that differs in case alone, as that of another namespace or session.
+        NamespaceError: it exists by a name that differs only in case, as that of another namespace or session.
     """
     if not path.exists():
         return False
@@ -287,8 +287,8 @@ def _is_own(path: Path) -> bool:
         return True
     other = min(alike)
     raise NamespaceError(
-        f"{unquote(path.name)} and {unquote(other)} would share {path.parent / other}: this file system does not "
-        "tell upper case from lower case",
+        f"{unquote(path.name)} and {unquote(other)} would share {path.parent / other}: this file system is "
+        "case-insensitive",
         hint="spell it as there, or use another name",
     )
 

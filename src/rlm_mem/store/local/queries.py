@@ -140,7 +140,7 @@ _FOUR_LETTERS = re.compile(r"chunk-(?:[^A-Za-z]*[A-Za-z]){0,4}")
 
 
 def is_alike_taken(connection: sqlite3.Connection, chunk_id: str) -> bool:
-    """Return whether a chunk has an id that differs from this one in case alone.
+    """Return whether a chunk has an id that differs from this one only in case.
 
     Only ids with the same beginning are compared, its first letters in both cases: there may be many of one day.
     """

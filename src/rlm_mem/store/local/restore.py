@@ -86,8 +86,8 @@ def _unpack(backup: Path, fresh: Path, progress: Progress | None) -> BackupInfo:
             file = path.open("xb")
         except FileExistsError as error:
             raise StorageError(
-                f"{backup} has {name} and another file or folder whose name differs in case alone, which this file "
-                "system does not tell apart",
+                f"{backup} has {name} and another file or folder whose name differs only in case, and this file "
+                "system is case-insensitive",
                 hint="restore it on another file system",
             ) from error
         with file:

@@ -109,8 +109,8 @@ class Transaction:
         self._free.discard(chunk.id)
         if row is None and self._layout.folds_case and is_alike_taken(self.connection, chunk.id):
             raise ConflictError(
-                f"the id {chunk.id} differs from that of another chunk in case alone, which this file system does not "
-                "tell apart",
+                f"the id {chunk.id} differs from that of another chunk only in case, and this file system is "
+                "case-insensitive",
                 hint="export the chunk and import it here, which gives it another id",
             )
         path = row.path if row and row.status == status else self._layout.path_of(chunk, status)
