@@ -123,7 +123,8 @@ def test_completion_offers_commands_of_groups_and_options() -> None:
 #: Commands whose output is no report: servers, what hooks and clients read, JSON lines.
 WITHOUT_JSON = {
     "serve", "mcp", "trajectories export",
-    "hook session-start", "hook user-prompt", "hook stop", "hook pre-compact", "hook session-end",
+    "hook session-start", "hook subagent-start", "hook user-prompt", "hook stop", "hook pre-compact",
+    "hook session-end",
 }  # fmt: skip
 
 
