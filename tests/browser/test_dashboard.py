@@ -381,7 +381,9 @@ def test_the_keyboard_alone_decides_one_case_after_the_other(open_page: Open, br
     with Memory.open(brain) as memory:
         for lock in ("north", "south"):
             for keeper in ("Anselm", "Berta"):
-                memory.remember(f"The keeper of the {lock} lock is {keeper}.", conversation_id=f"{lock} {keeper}")
+                memory.remember(
+                    f"The keeper of the {lock} lock is {keeper}.", conversation_id=f"{lock} {keeper}"
+                )
         waiting = memory.continuum.review.cases()
     page = open_page("/review")
     keys = page.keyboard
@@ -390,7 +392,9 @@ def test_the_keyboard_alone_decides_one_case_after_the_other(open_page: Open, br
         keys.press("j")
         reached.append(page.evaluate("document.activeElement.closest('.case')?.id"))
     assert set(reached) == {case.id for case in waiting}
-    assert page.evaluate("document.activeElement.closest('.case').querySelector('a') === document.activeElement")
+    assert page.evaluate(
+        "document.activeElement.closest('.case').querySelector('a') === document.activeElement"
+    )
     page.locator("article.case", has_text="Berta").first.get_by_label("Your name").fill("Maya")
     keys.press("Control+Enter")
     page.get_by_text("The older memory is marked as replaced.").wait_for()

@@ -210,9 +210,11 @@ _PANELS = (
     ),
 )  # fmt: skip
 
-#: Names of commands before they were grouped, and names of the tools of the MCP server that do the same: they work but
-#: are not in the help.
+#: Names of commands before they were grouped, names of the tools of the MCP server that do the same, and what people
+#: try first: they work but are not in the help.
 FORMER: dict[str, str] = {
+    "add": "remember",
+    "ask": "recall",
     "status": "store stats",
     "get": "show",
     "forget": "delete",
