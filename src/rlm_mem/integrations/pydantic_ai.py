@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_ai.exceptions import ModelRetry
@@ -90,7 +91,8 @@ def memory_toolset(
         forgotten = [one for one in ids if is_chunk_id(one) and await memory.delete(one)]
         return {"forgotten": forgotten, "missing": [one for one in ids if one not in forgotten]}
 
-    return FunctionToolset([recall, search_memory, *([] if read_only else [remember, forget])], id=id)
+    tools: list[Callable[..., Any]] = [recall, search_memory]
+    return FunctionToolset([*tools, *([] if read_only else (remember, forget))], id=id)
 
 
 def _found(hit: Hit) -> dict[str, str]:
