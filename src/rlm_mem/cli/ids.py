@@ -52,7 +52,7 @@ def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
                     hint=f"rlm-mem review list shows it, rlm-mem chunk release {hidden[0]} releases it",
                 ) from None
             if not is_chunk_id(one):
-                damaged = _matches(one, memory.store.damaged_ids())
+                damaged = _matches(one, memory.store.backend.damaged_ids())
                 if damaged:
                     raise no_chunk(memory, damaged[0]) from None
                 raise

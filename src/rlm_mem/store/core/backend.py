@@ -160,7 +160,7 @@ class Backend(Protocol):
         """Return why an existing chunk cannot be read; None if it can, or does not exist."""
 
     def damaged_ids(self) -> list[str]:
-        """Return the ids, by their names, of files that cannot be read and that no listing has."""
+        """Return the ids, by the names of their files, of chunks that cannot be read and that no listing has."""
         return []
 
     def chunks(

@@ -620,10 +620,6 @@ class ChunkReader:
         """Return why an existing chunk cannot be read; None if it can, or does not exist."""
         return self.backend.damage(self.namespace, check_chunk_id(chunk_id))
 
-    def damaged_ids(self) -> list[str]:
-        """Return the ids, by the names of their files, of chunks that cannot be read and that no listing has."""
-        return list(filter(is_chunk_id, self.backend.damaged_ids()))
-
     @property
     def unreadable_files(self) -> int:
         """Return the number of chunk files that are known not to validate."""

@@ -443,7 +443,8 @@ class LocalBackend(LocalIndex, Backend):
         return next(found, None)
 
     def damaged_ids(self) -> list[str]:
-        return [path.rpartition("/")[2].removesuffix(".json") for path, _ in self.unreadable()]
+        names = (path.rpartition("/")[2].removesuffix(".json") for path, _ in self.unreadable())
+        return list(filter(is_chunk_id, names))
 
     def figures(self) -> dict[str, Any]:
         return {"unreadable_files": len(self.unreadable()), "index_size_mb": self.layout.index_size_mb()}
