@@ -213,7 +213,7 @@ def test_the_hooks_of_a_client_give_context_and_capture(
     check(brain, apis)
 
 
-TASK = "Count the ledgers in the cellar."
+TASK = "Always count the ledgers in the cellar before you answer."
 
 
 @pytest.mark.parametrize(
