@@ -20,6 +20,7 @@ OF_THE_USER = [
     ("Beträge müssen immer als Cent gespeichert werden.", "instruction"),
     ("Merk dir, dass die Staging-Umgebung nachts abgeschaltet ist.", "instruction"),
     ("Denk daran, die Übersetzungen mit anzupassen.", "instruction"),
+    ("Nie direkt auf den Hauptzweig pushen.", "instruction"),
     ("Füge nie neue Abhängigkeiten hinzu, ohne zu fragen.", "instruction"),
     ("Nein, der Port ist 5433, nicht 5432.", "correction"),
     ("Nein, die Rechnungen liegen im Bucket ledger-prod.", "correction"),
@@ -47,6 +48,8 @@ NOT_KEPT = [
     "Die Tests schlagen immer wieder fehl auf meinem Rechner.",
     "Ich glaube, wir haben uns für Redis entschieden.",
     "Nein, warte kurz, ich muss erst den Branch wechseln.",
+    "Nie rozumiem, dlaczego ten test nie przechodzi na serwerze.",  # Polish: "I do not understand …"
+    "Serwer nie odpowiada na porcie 8080 od wczoraj.",
     "Nein danke, das passt schon so für mich.",
     "Nein, kein Problem, mach einfach weiter mit dem Import.",
     "Wir haben nie verstanden, warum der Server abstürzt.",
