@@ -600,3 +600,8 @@ class AsyncMemory(_OnThreads[Memory]):
     export_trajectories = _listing(Memory.export_trajectories)
     costs = _threaded(Memory.costs)
     events = _listing(Memory.events)
+
+
+def check_async(memory: object) -> AsyncMemory:
+    """Return ``memory`` if it is an open AsyncMemory, as adapters need; raises InputError."""
+    return check_kind(memory, AsyncMemory, "memory", hint="open it with await AsyncMemory.open(…)")

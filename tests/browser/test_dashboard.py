@@ -376,6 +376,33 @@ def test_a_review_is_approved_by_a_named_person(open_page: Open, brain: Path) ->
         assert memory.continuum.health()["tiers"]["ultra-low"] == 1
 
 
+def test_the_keyboard_alone_decides_one_case_after_the_other(open_page: Open, brain: Path) -> None:
+    """`j` goes to each case of the queue, and after a decision the focus is on what was done, which is read out."""
+    with Memory.open(brain) as memory:
+        for lock in ("north", "south"):
+            for keeper in ("Anselm", "Berta"):
+                memory.remember(
+                    f"The keeper of the {lock} lock is {keeper}.", conversation_id=f"{lock} {keeper}"
+                )
+        waiting = memory.continuum.review.cases()
+    page = open_page("/review")
+    keys = page.keyboard
+    reached = []
+    for _ in waiting:
+        keys.press("j")
+        reached.append(page.evaluate("document.activeElement.closest('.case')?.id"))
+    assert set(reached) == {case.id for case in waiting}
+    assert page.evaluate(
+        "document.activeElement.closest('.case').querySelector('a') === document.activeElement"
+    )
+    page.locator("article.case", has_text="Berta").first.get_by_label("Your name").fill("Maya")
+    keys.press("Control+Enter")
+    page.get_by_text("The older memory is marked as replaced.").wait_for()
+    page.wait_for_function("() => document.activeElement.matches('.notice[role=status]')")
+    keys.press("j")
+    assert page.evaluate("document.activeElement.closest('.case') !== null")
+
+
 def test_a_slider_moves_and_the_prompt_changes_beside_it(open_page: Open, brain: Path) -> None:
     page = open_page("/persona")
     slider = page.get_by_label("Verbosity")

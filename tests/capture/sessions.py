@@ -175,6 +175,7 @@ def written(path: Path, client: str, said: Iterable[Said]) -> Path:
 _INPUTS: dict[str, dict[str, dict[str, Any]]] = {
     "claude-code": {
         "session-start": {"hook_event_name": "SessionStart", "source": "startup", "model": "opus"},
+        "subagent-start": {"hook_event_name": "SubagentStart", "agent_id": "a-1", "agent_type": "Explore"},
         "user-prompt": {"hook_event_name": "UserPromptSubmit"},
         "stop": {"hook_event_name": "Stop", "stop_hook_active": False, "background_tasks": []},
         "pre-compact": {"hook_event_name": "PreCompact", "trigger": "auto", "custom_instructions": ""},
@@ -182,6 +183,7 @@ _INPUTS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "codex": {
         "session-start": {"hook_event_name": "SessionStart", "source": "startup"},
+        "subagent-start": {"hook_event_name": "SubagentStart", "agent_id": "a-1", "agent_type": "worker"},
         "user-prompt": {"hook_event_name": "UserPromptSubmit", "turn_id": "t-1"},
         "stop": {"hook_event_name": "Stop", "turn_id": "t", "stop_hook_active": False, "last_assistant_message": None},
         "pre-compact": {"hook_event_name": "PreCompact", "turn_id": "t-1", "trigger": "auto"},

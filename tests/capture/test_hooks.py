@@ -186,6 +186,28 @@ def test_only_output_that_the_client_accepts_is_printed(hook: Hook, memory: Memo
 
 
 @pytest.mark.local_only("about what the hooks say")
+@pytest.mark.parametrize(
+    "client", [name for name in NAMES if "subagent-start" in hook_client_named(name).events]
+)
+def test_a_subagent_is_given_what_its_session_was_given(
+    client: str, hook: Hook, memory: Memory, brain: Path, tmp_path: Path
+) -> None:
+    """Its context begins empty; that of the session, and what is captured of it, stay as they are."""
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    transcript = written(tmp_path / "transcript", client, SAID)
+    started = hook("session-start", client).json["hookSpecificOutput"]
+    for agent in ("a-1", "a-2"):
+        given = hook("subagent-start", client, transcript, agent_id=agent).json["hookSpecificOutput"]
+        assert given == {**started, "hookEventName": "SubagentStart"}
+    assert texts(brain) == []
+    memory.store.create_chunk("Reviews of the ledger are on Mondays.")
+    asked = {"prompt": "When are reviews of the ledger?", "transcript": transcript}
+    assert "Mondays" in hook("user-prompt", client, **asked).out
+    hook("subagent-start", client, transcript)
+    assert hook("user-prompt", client, **asked).out == ""  # given once to the session
+
+
+@pytest.mark.local_only("about what the hooks say")
 def test_a_person_sees_what_an_agent_is_given_and_why(
     hook: Hook, run: Run, memory: Memory, brain: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

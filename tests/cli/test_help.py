@@ -138,10 +138,20 @@ def test_completion_offers_commands_of_groups_and_options() -> None:
     assert "--since" in offered("rlm-mem list --si")
 
 
+def test_words_that_people_try_first_lead_to_the_commands(run: Run) -> None:
+    assert run("help").out == run("--help").out
+    assert run("help", "store").out == run("store", "--help").out
+    assert run("help", "recall").out == run("recall", "--help").out
+    assert run("add", "Ana drinks tea.").code == 0
+    assert "tea" in run("ask", "What does Ana drink?").out
+    assert "--help lists the commands" in run("remeber", "Ana drinks tea.").err
+
+
 #: Commands whose output is no report: servers, what hooks and clients read, JSON lines.
 WITHOUT_JSON = {
     "serve", "mcp", "trajectories export",
-    "hook session-start", "hook user-prompt", "hook stop", "hook pre-compact", "hook session-end",
+    "hook session-start", "hook subagent-start", "hook user-prompt", "hook stop", "hook pre-compact",
+    "hook session-end",
 }  # fmt: skip
 
 

@@ -322,8 +322,9 @@ def test_an_unreadable_chunk_has_its_former_versions_and_is_not_said_to_be_missi
     assert ran.code == 0 and "green tea" in ran.out and "* " not in ran.out
     assert f"{tea} cannot be read" in ran.err
     for command in (["chunk", "history"], ["show"], ["undo"]):
-        ran = run(*command, cake)
-        assert ran.code == 1 and f"rlm-mem: {cake} cannot be read" in ran.err, command
+        for given in (cake, cake[-8:]):
+            ran = run(*command, given)
+            assert ran.code == 1 and f"rlm-mem: {cake} cannot be read" in ran.err, command
 
 
 def test_stats_count(run: Run, notes: Notes) -> None:

@@ -49,7 +49,7 @@ class PlayedApis:
     Attributes:
         address: its base address.
         asked: the bodies of the requests for a reply, in their order.
-        calls: tools of the memory that are called before the reply, each with its arguments.
+        calls: tools of the memory, or of the client itself, that are called before the reply, each with its arguments.
     """
 
     def __init__(self, reply: str) -> None:
@@ -112,7 +112,7 @@ class PlayedApis:
         name, arguments = self.calls[done]
         offered = list(_offered(json.loads(body).get("tools") or []))
         for namespace, tool in offered:
-            if re.search(rf"rlm.mem[_-]*{name}$", namespace + tool):
+            if tool == name or re.search(rf"rlm.mem[_-]*{name}$", namespace + tool):
                 return Call(f"call_{done}", namespace, tool, arguments)
         if ("", _WAITS) in offered and waits < _WAITED:  # a client that asks before its servers have started
             takes(0.1)

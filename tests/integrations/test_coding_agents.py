@@ -213,6 +213,39 @@ def test_the_hooks_of_a_client_give_context_and_capture(
     check(brain, apis)
 
 
+TASK = "Always count the ledgers in the cellar before you answer."
+
+
+@pytest.mark.parametrize(
+    ("client", "session", "tool", "arguments"),
+    [
+        (
+            "claude-code",
+            claude_code,
+            "Agent",
+            {"description": "Count", "prompt": TASK, "run_in_background": False},
+        ),
+        ("codex", codex, "spawn_agent", {"message": TASK}),
+    ],
+)
+def test_a_subagent_is_told_what_the_session_was_told(
+    client: str,
+    session: Callable[[PlayedApis], Session],
+    tool: str,
+    arguments: dict[str, Any],
+    apis: PlayedApis,
+    brain: Path,
+    repository: Path,
+) -> None:
+    command, environ = session(apis)
+    installed(client, brain, "--hooks")
+    apis.calls = [(tool, arguments)]
+    ran(repository, command, environ)
+    [first, *_] = [body for body in apis.asked if TASK in body and PROMPT not in body]
+    assert SHARED in first
+    check(brain, apis)
+
+
 @pytest.mark.parametrize(("client", "session"), WITH_SERVER)
 def test_a_client_reads_the_person_and_its_project_and_writes_to_its_project(
     client: str, session: Callable[[PlayedApis], Session], apis: PlayedApis, brain: Path, tmp_path: Path
@@ -274,7 +307,9 @@ def test_a_program_on_the_claude_agent_sdk(
     check(brain, apis)
 
 
-def test_the_memories_are_given_again_after_a_compaction(brain: Path, repository: Path) -> None:
+def test_the_memories_are_given_again_after_a_compaction_and_to_a_subagent(
+    brain: Path, repository: Path
+) -> None:
     pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is not installed: make test-clients")
     from rlm_mem.integrations.claude_agent import memory_hooks
 
@@ -291,6 +326,7 @@ def test_the_memories_are_given_again_after_a_compaction(brain: Path, repository
                 await told("PreCompact", trigger="auto", custom_instructions=None)
             text = await told("UserPromptSubmit", prompt="Which linter runs before a commit?")
             said.append(SHARED in text and RELEVANT in text)
+        assert SHARED in await told("SubagentStart", agent_id="a-1", agent_type="Explore")
         return said
 
     assert asyncio.run(use()) == [True, False, True]

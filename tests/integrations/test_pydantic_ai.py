@@ -27,7 +27,7 @@ def test_an_agent_uses_every_tool(tmp_path: Path) -> None:
             model = ai.TestModel()
             await ai.Agent(model, toolsets=[ai.memory_toolset(memory)]).run("Hello")
             tools = model.last_model_request_parameters.function_tools
-            assert [tool.name for tool in tools] == ["recall", "search_memory", "remember"]
+            assert [tool.name for tool in tools] == ["recall", "search_memory", "remember", "forget"]
             assert len(await memory.list_chunks()) == 2
             await ai.Agent(model, toolsets=[ai.memory_toolset(memory, read_only=True)]).run("Hello")
             tools = model.last_model_request_parameters.function_tools
@@ -58,6 +58,10 @@ def test_tools_answer_and_say_what_is_wrong(tmp_path: Path) -> None:
             assert [one["id"] for one in made["earlier"]] == [chunk_id]
             again = await tools["remember"].function(moved, replaces=[chunk_id])
             assert again == {"ids": made["ids"], "replaced": [chunk_id], "earlier": []}
+            unknown = ["chunk-2026-03-02-00000000", "the one about Porto"]
+            gone = await tools["forget"].function([*made["ids"], *unknown])
+            assert gone == {"forgotten": made["ids"], "missing": unknown}
+            assert await memory.undo()  # it is in the archive
 
     asyncio.run(work())
 

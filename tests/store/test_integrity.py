@@ -76,6 +76,8 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
         edit(base, b, lambda data: data["metadata"].update(content_hash="0" * 64))
     elif code == "token-count":
         edit(base, b, lambda data: data.update(tokens=999))
+    elif code == "note-among-chunks":
+        (path_of(base, b).parent / "roof.md").write_text("The roof was mended in May.")
     elif code == "unknown-type":
         edit(base, b, lambda data: data.update(type="opinion"))
     elif code == "unknown-link-type":
@@ -280,10 +282,11 @@ def test_a_renamed_file_gets_its_name_back_with_its_links_unlike_a_copy(base: Pa
         found = {finding.code: finding for finding in check(store)}
         assert set(found) == {"misnamed-file", "duplicate-id"}
         assert (
-            f"it contains the chunk {first}, and a file is named after its chunk"
+            f"it contains the chunk {first}, whose file is {first}.json: rename it"
             in found["misnamed-file"].message
         )
-        assert f"which is used, and in chunks/{copy.parent.name}/{copy.name}" in found["duplicate-id"].message
+        used = f"which is used, and in chunks/{copy.parent.name}/{copy.name}: remove one, or give it an id of its own"
+        assert used in found["duplicate-id"].message
         repair(store, dry_run=False)
         assert [
             one.target_id for one in store.get_many([second])[second].links if one.type == "supports"
@@ -291,6 +294,27 @@ def test_a_renamed_file_gets_its_name_back_with_its_links_unlike_a_copy(base: Pa
         assert [finding.code for finding in check(store)] == ["duplicate-id"]
         copy.unlink()
         assert check(store) == []
+
+
+def test_an_edited_file_is_one_finding_and_its_repair_counts_its_tokens(base: Path) -> None:
+    with ChunkStore(base) as store:
+        made = store.create_chunk("The ferry leaves at six.").id
+        edit(base, made, lambda data: data.update(content="The ferry leaves at half past six."))
+        store.sync(full=True)
+        assert [finding.code for finding in check(store)] == ["content-hash"]
+        repair(store, dry_run=False)
+        assert check(store) == []
+
+
+def test_a_file_written_by_hand_without_an_id_says_how_to_store_a_text(base: Path) -> None:
+    with ChunkStore(base) as store:
+        folder = path_of(base, store.create_chunk("The ferry leaves at six.").id).parent
+        (folder / "plumber.json").write_text('{"content": "The plumber is called Ruth."}')
+        [found] = check(store)
+        assert found.message.endswith(
+            "plumber.json: it has no id: rlm-mem remember stores a text as a chunk, "
+            "rlm-mem import those of other programs"
+        )
 
 
 def test_a_chunk_file_that_nothing_reads_is_found_and_brought_to_its_place(base: Path) -> None:

@@ -178,7 +178,11 @@ class Chunk(MutableRecord):
     def from_dict(cls, data: Mapping[str, Any]) -> Chunk:
         """Parse any documented format of a chunk; raises InvalidChunk naming the invalid field."""
         try:
-            chunk_id = check_chunk_id(data.get("id"))
+            if "id" not in data:
+                raise InvalidChunk(
+                    "it has no id: rlm-mem remember stores a text as a chunk, rlm-mem import those of other programs"
+                )
+            chunk_id = check_chunk_id(data["id"])
         except InvalidChunkId as error:
             raise InvalidChunk(error.message) from None
         content = data.get("content")

@@ -59,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str], *, own: bool) -> int:
     """Run the command; raise OSError if its output cannot be written."""
+    if given[:1] == ["help"]:
+        given = [*given[1:], "--help"]
     answer = None if "_RLM_MEM_COMPLETE" in os.environ else answer_for(given)
     if answer is not None:
         sys.stdout.write(answer)

@@ -175,4 +175,5 @@ def _usage_hint(error: Exception, arguments: Sequence[str]) -> str:
     # What has a space before any "=" is a text, not an option.
     if any(one.startswith("-") and " " in one.partition("=")[0] for one in arguments):
         return f"put -- before a text that begins with -, as in {command} -- '- …'"
-    return f"{command} --help shows how."
+    unknown = getattr(error, "message", "").startswith("No such command")
+    return f"{command} --help {'lists the commands' if unknown else 'shows how'}."

@@ -84,6 +84,7 @@ _COMMANDS = (
     ("doctor", "agents:doctor", "Check the installation, the memory and the clients."),
     ("mcp", "serve:mcp", "Serve MCP on stdin and stdout; started by clients."),
     ("hook session-start", "hooks:session_start", "At the start of a session: print memories for it."),
+    ("hook subagent-start", "hooks:subagent_start", "At the start of a subagent: print memories for it."),
     ("hook user-prompt", "hooks:user_prompt", "With a prompt: print the memories that match it."),
     ("hook stop", "hooks:stop", "At the end of a turn: capture memories by rules."),
     ("hook pre-compact", "hooks:pre_compact", "Before the context is compacted: capture memories by rules."),
@@ -209,9 +210,11 @@ _PANELS = (
     ),
 )  # fmt: skip
 
-#: Names of commands before they were grouped, and names of the tools of the MCP server that do the same: they work but
-#: are not in the help.
+#: Names of commands before they were grouped, names of the tools of the MCP server that do the same, and what people
+#: try first: they work but are not in the help.
 FORMER: dict[str, str] = {
+    "add": "remember",
+    "ask": "recall",
     "status": "store stats",
     "get": "show",
     "forget": "delete",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import tempfile
 import time
 from collections import Counter
@@ -43,6 +44,11 @@ def demo(call: BrainCall, llm: options.Llm = None) -> None:
             _introduce(memory, count, time.perf_counter() - started)
         seen: set[str] = set()
         answers = [_answer(memory, row, seen, quiet=call.json) for row in _rows("questions.jsonl")]
+        if not call.json and isinstance(folder, Path):
+            # In a copy: the receipts of the answers above still hold for the memory that is kept.
+            copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rlm-mem-demo-"))) / "brain"
+            shutil.copytree(folder, copy)
+            _change(stack.enter_context(rlm_mem.Memory.open(copy, llm=llm or "offline")))
     if call.printed_json(answers):
         return
     _close(answers, named, time.perf_counter() - started)
@@ -128,6 +134,37 @@ def _answer(memory: rlm_mem.Memory, row: dict[str, Any], seen: set[str], *, quie
     }
 
 
+_ASKED = "When is go-live?"
+_NEWS = "Marta: Go-live moves to Friday 3 July, the fire service needs one more week."
+_NEWS_AT = "2026-06-22"
+
+
+def _change(memory: rlm_mem.Memory) -> None:
+    """Replace the memory behind an answer, ask again, now and as of a former day, and undo the change."""
+    before = memory.recall(_ASKED)
+    if before.content is None:
+        return
+    print_text("")
+    print_rule(text("Then a fact changes", "bold"), style="cyan", characters="━")
+    memory.remember(_NEWS, conversation_id="news", occurred_at=_NEWS_AT, replaces=before.chunk_ids[:1])
+    print_text(
+        text("remembered  ", "dim") + text(_NEWS) + text(f" It replaces {before.chunk_ids[0]}.", "dim")
+    )
+    _show_again(memory, "now")
+    _show_again(memory, "as of 20 June", as_of="2026-06-20")
+    memory.undo()
+    _show_again(memory, "after rlm-mem undo")
+
+
+def _show_again(memory: rlm_mem.Memory, when: str, as_of: str | None = None) -> None:
+    result = memory.recall(_ASKED, as_of=as_of)
+    print_text(
+        text(f"{_ASKED}  ")
+        + text(f"{when}: ", "dim")
+        + text(result.content or result.suggestion or "–", "bold")
+    )
+
+
 _RESULTS = ("answered", "with a suggestion", "without an answer", "rightly without an answer")
 
 
@@ -137,12 +174,24 @@ def _result_of(answer: dict[str, Any]) -> str:
     return _RESULTS[1] if answer["suggestion"] else _RESULTS[2] if answer["answerable"] else _RESULTS[3]
 
 
+def _is_right(answer: dict[str, Any]) -> bool:
+    """Return whether an answer, or else its suggestion, has what the notes say; nothing if they do not say it."""
+    given = answer["content"] or answer["suggestion"]
+    if not answer["answerable"]:
+        return given is None
+    return all(fact.lower() in (given or "").lower() for fact in answer["expect"])
+
+
 def _close(answers: list[dict[str, Any]], named: Path | str | None, seconds: float) -> None:
     counts = Counter(map(_result_of, answers))
     summary = ", ".join(f"{counts[word]} {word}" for word in _RESULTS if counts[word])
     print_text("")
     print_rule(style="cyan", characters="━")
-    print_text(text(f"{amount(len(answers), 'question')}: {summary}") + text(f"  ({seconds:.1f} s)", "dim"))
+    right = sum(map(_is_right, answers))
+    print_text(
+        text(f"{amount(len(answers), 'question')}: {summary}; {right} of {len(answers)} right")
+        + text(f"  ({seconds:.1f} s)", "dim")
+    )
     if named is not None:
         command = [*launcher(), "--brain", shown_place(named)]
         asking = shlex.join([*command, "recall", "--explain", "your question"])

@@ -42,6 +42,11 @@ def session_start(call: HookCall, client: Client = CLIENT) -> None:
     run_hook("session-start", client, call.brain, call.namespace)
 
 
+def subagent_start(call: HookCall, client: Client = CLIENT) -> None:
+    """For an agent's hook: print what a session is given at its start, for the empty context of a subagent."""
+    run_hook("subagent-start", client, call.brain, call.namespace)
+
+
 def user_prompt(call: HookCall, client: Client = CLIENT) -> None:
     """For an agent's hook: print memories that match the prompt, if any."""
     run_hook("user-prompt", client, call.brain, call.namespace)

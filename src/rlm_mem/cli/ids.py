@@ -52,6 +52,9 @@ def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
                     hint=f"rlm-mem review list shows it, rlm-mem chunk release {hidden[0]} releases it",
                 ) from None
             if not is_chunk_id(one):
+                damaged = _matches(one, memory.store.backend.damaged_ids())
+                if damaged:
+                    raise no_chunk(memory, damaged[0]) from None
                 raise
             found.append(one)  # a full id: the command reports that it does not exist
     return found

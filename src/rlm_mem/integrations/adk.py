@@ -12,7 +12,7 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
 from google.genai.types import Content, Part
 
-from rlm_mem.aio import AsyncMemory
+from rlm_mem.aio import AsyncMemory, check_async
 from rlm_mem.integrations.records import Record, Records
 from rlm_mem.memory import Memory
 
@@ -39,7 +39,7 @@ class RlmMemService(BaseMemoryService):
     """
 
     def __init__(self, memory: AsyncMemory, *, limit: int = _LIMIT) -> None:
-        self._memory = memory
+        self._memory = check_async(memory)
         self._records = Records(memory.memory, "adk")
         self._limit = limit
 

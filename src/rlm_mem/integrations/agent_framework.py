@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_framework import AgentSession, ContextProvider, Message, SessionContext
 
-from rlm_mem.aio import AsyncMemory
+from rlm_mem.aio import AsyncMemory, check_async
 from rlm_mem.capture.context import HITS, prompt_context
 
 _TOKENS = 600
@@ -43,7 +43,7 @@ class RlmMemContextProvider(ContextProvider):
         remember: bool = True,
     ) -> None:
         super().__init__(source_id)
-        self._memory = memory
+        self._memory = check_async(memory)
         self._max_tokens = max_tokens
         self._remember = remember
 

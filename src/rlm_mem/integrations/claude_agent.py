@@ -34,8 +34,8 @@ def memory_hooks(
 
     With the first prompt of a session, and the first after its context was compacted, the agent gets the general
     memories of its project and its user, and with every prompt those that are relevant to it; no memory is given twice
-    in a session without a compaction between. At the end of each turn and before
-    compaction, the conversation is captured by rules. A hook never fails: errors are logged
+    in a session without a compaction between. A subagent gets the general memories when it starts. At the end of each
+    turn and before compaction, the conversation is captured by rules. A hook never fails: errors are logged
     (``rlm_mem.integrations.claude_agent``).
 
     Example::
@@ -50,6 +50,7 @@ def memory_hooks(
     turn_ended = [HookMatcher(hooks=[partial(hooks.capture, "stop")], timeout=_SECONDS)]
     return {
         "UserPromptSubmit": [HookMatcher(hooks=[hooks.add_context], timeout=_SECONDS)],
+        "SubagentStart": [HookMatcher(hooks=[hooks.add_context_of_subagent], timeout=_SECONDS)],
         "Stop": turn_ended,
         "PreCompact": [HookMatcher(hooks=[hooks.before_compaction], timeout=_SECONDS)],
     }
@@ -72,6 +73,12 @@ class _Hooks:
         if not text:
             return {}
         return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": text}}
+
+    async def add_context_of_subagent(self, event: HookInput, *_: object) -> HookJSONOutput:
+        text = await asyncio.to_thread(self._carry_out, "subagent-start", event)
+        if not text:
+            return {}
+        return {"hookSpecificOutput": {"hookEventName": "SubagentStart", "additionalContext": text}}
 
     async def before_compaction(self, event: HookInput, *_: object) -> HookJSONOutput:
         self._begun.discard(str(event.get("session_id")))  # the new context contains no memories

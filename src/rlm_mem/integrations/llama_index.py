@@ -9,7 +9,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.memory import BaseMemoryBlock
 
-from rlm_mem.aio import AsyncMemory
+from rlm_mem.aio import AsyncMemory, check_async
 from rlm_mem.capture.context import prompt_context
 from rlm_mem.text.tokens import count_tokens
 
@@ -38,7 +38,7 @@ class RlmMemBlock(BaseMemoryBlock[str]):
 
     def __init__(self, memory: AsyncMemory, **fields: Any) -> None:
         super().__init__(**fields)
-        self._memory = memory
+        self._memory = check_async(memory)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
         asked = "\n".join(

@@ -8,7 +8,7 @@ from typing import Any, cast
 from agents import SessionABC, SessionSettings, TResponseInputItem
 from agents.memory.session_settings import resolve_session_limit
 
-from rlm_mem.aio import AsyncMemory
+from rlm_mem.aio import AsyncMemory, check_async
 from rlm_mem.integrations.records import Records
 from rlm_mem.memory import Memory
 
@@ -39,7 +39,7 @@ class RlmMemSession(SessionABC):
     ) -> None:
         self.session_id = session_id
         self.session_settings = session_settings or SessionSettings()
-        self._memory = memory
+        self._memory = check_async(memory)
         self._records = Records(memory.memory, "openai-agents")
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:

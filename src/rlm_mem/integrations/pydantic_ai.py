@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.toolsets import FunctionToolset
 
-from rlm_mem.aio import AsyncMemory
+from rlm_mem.aio import AsyncMemory, check_async
+from rlm_mem.chunk import is_chunk_id
 from rlm_mem.chunk.types import origin_mark, out_of_date
 from rlm_mem.errors import InputError
 from rlm_mem.recall.recall import Source
@@ -19,7 +21,7 @@ _MOST = 20
 def memory_toolset(
     memory: AsyncMemory, *, read_only: bool = False, id: str | None = "rlm-mem"
 ) -> FunctionToolset[Any]:
-    """The tools ``recall``, ``search_memory`` and ``remember`` over an open memory.
+    """The tools ``recall``, ``search_memory``, ``remember`` and ``forget`` over an open memory.
 
     Example::
 
@@ -28,9 +30,13 @@ def memory_toolset(
 
     Args:
         memory: an open memory, which the caller closes.
-        read_only: leave out ``remember``.
+        read_only: leave out ``remember`` and ``forget``.
         id: of the toolset; None: it has none.
+
+    Raises:
+        InputError: ``memory`` is no AsyncMemory.
     """
+    check_async(memory)
 
     async def recall(question: str) -> dict[str, Any]:
         """Answer a question from long-term memory, with the memories that it rests on (sources).
@@ -76,7 +82,17 @@ def memory_toolset(
         earlier = await _refused(memory.earlier(made.chunk_ids[0])) if compared else []
         return {"ids": made.chunk_ids, "replaced": made.replaced, "earlier": list(map(_found, earlier))}
 
-    return FunctionToolset([recall, search_memory, *([] if read_only else [remember])], id=id)
+    async def forget(ids: list[str]) -> dict[str, list[str]]:
+        """Remove memories that the user wants to be forgotten. What has merely changed is replaced with remember.
+
+        Args:
+            ids: Ids of the memories, as the other tools give them.
+        """
+        forgotten = [one for one in ids if is_chunk_id(one) and await memory.delete(one)]
+        return {"forgotten": forgotten, "missing": [one for one in ids if one not in forgotten]}
+
+    tools: list[Callable[..., Any]] = [recall, search_memory]
+    return FunctionToolset([*tools, *([] if read_only else (remember, forget))], id=id)
 
 
 def _found(hit: Hit) -> dict[str, str]:

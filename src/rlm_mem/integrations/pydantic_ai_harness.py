@@ -18,7 +18,7 @@ from pydantic_ai_harness.memory import (
     MemorySearchResult,
 )
 
-from rlm_mem.aio import AsyncMemory
+from rlm_mem.aio import AsyncMemory, check_async
 from rlm_mem.integrations.records import Record, Records
 from rlm_mem.memory import Memory
 
@@ -44,7 +44,7 @@ class NotebookStore:
     """
 
     def __init__(self, memory: AsyncMemory) -> None:
-        self._memory = memory
+        self._memory = check_async(memory)
         self._records = Records(memory.memory, "pydantic-ai")
 
     async def read(self, path: str, *, max_chars: int) -> MemoryFile | None:

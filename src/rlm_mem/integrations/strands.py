@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from strands.memory.types import MemoryEntry, MemoryStore, Metadata, SearchOptions
 
-from rlm_mem.aio import AsyncMemory
+from rlm_mem.aio import AsyncMemory, check_async
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
 
@@ -48,7 +48,7 @@ class StrandsStore(MemoryStore):
         self.max_search_results = max_search_results
         self.writable = writable
         self.extraction = extraction
-        self._memory = memory
+        self._memory = check_async(memory)
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """The passages that fit a query, the best first, each with its chunk, date and score."""

@@ -21,7 +21,7 @@ Place = Callable[[Path, Mapping[str, str]], Path]
 
 #: Time limit of each hook, in seconds.
 SECONDS: dict[str, float] = {
-    "session-start": 8, "user-prompt": 4, "stop": 15, "pre-compact": 20, "session-end": 20,
+    "session-start": 8, "subagent-start": 8, "user-prompt": 4, "stop": 15, "pre-compact": 20, "session-end": 20,
 }  # fmt: skip
 
 
@@ -46,14 +46,14 @@ class HookClient(FrozenRecord, frozen=True):
     project: str
     flat: bool = False
     output: str = ""
-    takes_context: tuple[str, ...] = ("session-start", "user-prompt")
+    takes_context: tuple[str, ...] = ("session-start", "subagent-start", "user-prompt")
     transcript: Callable[[Path, Mapping[str, str], str], Path] | None = None
     milliseconds: bool = False
     max_seconds: Mapping[str, int] = {}
 
     def context(self, kind: str, text: str) -> str:
         """Return the JSON that adds a text to the model's context; empty if the client accepts none at this event."""
-        if kind not in self.takes_context:
+        if kind not in self.takes_context or kind not in self.events:
             return ""
         if self.output:
             return json.dumps({self.output: text})
@@ -77,16 +77,19 @@ _EVENTS = {
     "session-end": "SessionEnd",
 }
 
+#: Also the start of a subagent, whose context begins empty.
+_WITH_SUBAGENTS = {"session-start": "SessionStart", "subagent-start": "SubagentStart", **_EVENTS}
+
 HOOK_CLIENTS: tuple[HookClient, ...] = (
     HookClient(
         "claude-code",
-        _EVENTS,
+        _WITH_SUBAGENTS,
         _folder_of("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
         ".claude/settings.json",
     ),
     HookClient(
         "codex",
-        _EVENTS,
+        _WITH_SUBAGENTS,
         _folder_of("CODEX_HOME", ".codex", "hooks.json"),
         ".codex/hooks.json",
         max_seconds={"session-end": 3},
@@ -132,7 +135,7 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
     ),
     HookClient(
         "qwen-code",
-        _EVENTS,
+        _EVENTS,  # no SubagentStart: up to 0.24, a subagent in the foreground is not told what it returns
         _folder_of("QWEN_HOME", ".qwen", "settings.json"),
         ".qwen/settings.json",
         milliseconds=True,  # later versions take seconds, but values from 1,000 as milliseconds

@@ -85,7 +85,7 @@ def handle_event(
     """Run a hook: give the agent context, if any, and capture the session.
 
     Args:
-        kind: ``session-start``, ``user-prompt``, ``stop``, ``pre-compact`` or ``session-end``.
+        kind: one of ``hook_clients.SECONDS``.
         client: the client's name, which is recorded with captured memories.
         event: the event from the client.
         open_memory: opens the memory of a namespace; None means the shared one.
@@ -112,12 +112,13 @@ def handle_event(
             if _transcript(client, event) is not None and (brain is None or (brain / "memory").is_dir()):
                 _capture(event, session, memory(own), brain, skip=True)
             return
-        gives = kind in ("session-start", "user-prompt")
+        gives = kind in ("session-start", "subagent-start", "user-prompt")
         if gives and (brain is None or (brain / "memory").is_dir()):  # else there is no memory yet
             context = _context_for(kind, event, session, project, own, memory, brain)
             if context.text:
                 give(context.text)
-                _record_shown(memory(None), session, context, restart=kind == "session-start")
+                if kind != "subagent-start":  # its context is not that of the session
+                    _record_shown(memory(None), session, context, restart=kind == "session-start")
         if not gives or (kind == "user-prompt" and not _has_transcript(client, event)):
             _capture(event, session, memory(own), brain)
         if kind == "pre-compact":
@@ -137,8 +138,8 @@ def _context_for(
     shared = memory(None)
     project_memory = memory(own) if own is not None and own != shared.store.namespace else None
     known = _shown_chunks(shared)
-    if kind == "session-start":
-        if event.get("source") == "resume" and known.get(session.id):
+    if kind != "user-prompt":
+        if kind == "session-start" and event.get("source") == "resume" and known.get(session.id):
             return AgentContext("")  # its context still contains the memories
         context = session_context(
             project_memory, shared, project.name if project is not None else "", budget=limits.context_tokens

@@ -72,7 +72,7 @@
 
   // Whatever takes letters itself, a select or a slider included: no key of the page is taken from it.
   const typing = (element) => element.isContentEditable || element.closest("input, textarea, select") !== null;
-  const items = () => all("[data-list] a.what");
+  const items = () => all("[data-list] :is(a.what, a[data-item])");
   let prefix = -Infinity;
 
   const step = (by) => {
@@ -235,6 +235,8 @@
     button.addEventListener("click", () => find(`#${button.dataset.open}`).showModal());
   });
   if (location.hash === "#q") find("[data-find]")?.focus();
+  // After a change, the keyboard goes on at what was done, which is then also read out, instead of at the top of the page.
+  else if (document.activeElement === body) find("main > .notice")?.focus();
 
   // The way back leads to the list as it was searched, also after the memory was edited.
   const back = find("[data-back]");

@@ -159,6 +159,10 @@ class Backend(Protocol):
     def damage(self, namespace: str, chunk_id: str) -> str | None:
         """Return why an existing chunk cannot be read; None if it can, or does not exist."""
 
+    def damaged_ids(self) -> list[str]:
+        """Return the ids, by the names of their files, of chunks that cannot be read and that no listing has."""
+        return []
+
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:

@@ -8,7 +8,11 @@ from rlm_mem.record import FrozenRecord
 CODES: dict[str, tuple[str, str]] = {
     "unreadable-file": (
         "not valid JSON, or a required field is missing or malformed",
-        "left in place for a person",
+        "left in place for a person: correct it in an editor, or remove it",
+    ),
+    "note-among-chunks": (
+        "a Markdown file in the folder of the chunks, which nothing reads",
+        "left in place for a person: rlm-mem import FILE stores it, then remove it",
     ),
     "unreadable-with-version": (
         "the file does not validate, but a former version of it does",
@@ -26,7 +30,10 @@ CODES: dict[str, tuple[str, str]] = {
         "the file name and the id inside differ, or the file is not in a folder of a month",
         "renames or moves the file, if that name is free",
     ),
-    "duplicate-id": ("two files hold the same chunk", "left in place for a person"),
+    "duplicate-id": (
+        "two files hold the same chunk",
+        "left in place for a person: remove one, or give it an id of its own",
+    ),
     "archived-change": (
         "an archived chunk was changed since: git merged the change of one side with the deletion of the other, or "
         "left both files, or it was edited by hand",

@@ -233,7 +233,10 @@ def is_misnamed(chunk: Chunk, name: str) -> bool:
 
 def misnamed(chunk: Chunk) -> str:
     """Describe a chunk in a file of another name."""
-    return f"it contains the chunk {chunk.id}, and a file is named after its chunk"
+    return (
+        f"it contains the chunk {chunk.id}, whose file is {chunk.id}.json: rename it, or if it is a copy, remove it or "
+        "give it an id of its own, inside and as its name"
+    )
 
 
 def read_chunk_file(path: Path) -> tuple[Chunk, Signature]:

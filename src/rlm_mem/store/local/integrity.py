@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.local.local_index import LocalIndex
 
+_NOTES = (".md", ".markdown")
 _ARCHIVED_ELSE = ("archive/versions", "archive/continuum", "archive/damaged")
 """Folders of the archive with other files than archived chunks."""
 
@@ -213,7 +214,9 @@ def _overlooked(layout: Layout) -> Iterator[Finding]:
     for name in sorted(names):
         folder, _, last = name.rpartition("/")
         is_read = last.endswith(".json") and (folder == "archive" or folder.rpartition("/")[0] == "chunks")
-        if last.lower().endswith(".json") and not is_read:
+        if last.lower().endswith(_NOTES):
+            yield Finding("note-among-chunks", f"{name} is not a chunk: nothing reads it", name)
+        elif last.lower().endswith(".json") and not is_read:
             yield Finding(
                 "misnamed-file",
                 f"{name}: chunks are read from chunks/YYYY-MM/ID.json and archive/ID.json",
@@ -300,7 +303,11 @@ def _duplicate_id(layout: Layout, chunk_id: str, used: str, path: str) -> Findin
                 message = f"{chunk_id} is in {archived} as revision {revisions[0]}, and in {active} as {revisions[1]}"
                 return Finding("archived-change", message, path, chunk_id)
     return Finding(
-        "duplicate-id", f"{chunk_id} is in {used}, which is used, and in {path}: remove one", path, chunk_id
+        "duplicate-id",
+        f"{chunk_id} is in {used}, which is used, and in {path}: remove one, or give it an id of its own, inside and "
+        "as its name",
+        path,
+        chunk_id,
     )
 
 

@@ -442,6 +442,10 @@ class LocalBackend(LocalIndex, Backend):
         found = (f"{path}: {why}" for path, why in self.unreadable() if path.rpartition("/")[2] == name)
         return next(found, None)
 
+    def damaged_ids(self) -> list[str]:
+        names = (path.rpartition("/")[2].removesuffix(".json") for path, _ in self.unreadable())
+        return list(filter(is_chunk_id, names))
+
     def figures(self) -> dict[str, Any]:
         return {"unreadable_files": len(self.unreadable()), "index_size_mb": self.layout.index_size_mb()}
 
