@@ -114,6 +114,8 @@ class SandboxConfig(FrozenRecord, frozen=True):
     engine: EngineName = "monty"  # what runs programs
     # of one program, wall clock
     timeout_seconds: Annotated[float, _Range(0.01, 86_400.0, in_file=300.0)] = 60.0
+    # of one program that a caller writes (recall_exec), which waits for it; at most timeout_seconds
+    caller_timeout_seconds: Annotated[float, _Range(0.01, 86_400.0, in_file=300.0)] = 20.0
     # memory of the sandbox; values passed to the host take up to twice as much there
     memory_mb: Annotated[int, _Range(8, 4096, in_file=128)] = 32
     # longest text of one value
