@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
@@ -300,6 +300,7 @@ class Reads(Struct):
 class ChunkViews(MayBeCut):
     """The memories found, and the ids that do not exist."""
 
+    results: ClassVar[str] = "memories"
     memories: list[ChunkView]
     missing: list[str]
 
