@@ -177,6 +177,8 @@ class TrustConfig(FrozenRecord, frozen=True):
     tool: TrustLevel = "untrusted"  # output of a tool
     imported: TrustLevel = "untrusted"  # from an imported file
     web: TrustLevel = "untrusted"  # from a web page
+    # when agents and clients forget or replace what a person wrote or confirmed: ask that person, or apply it at once
+    by_agents: Literal["ask", "apply"] = "ask"
     namespaces: dict[str, Any] = field(default_factory=dict)  # other levels for single namespaces
     expired: Literal["archive", "erase"] = "archive"  # what consolidation does to expired chunks
 
@@ -194,7 +196,9 @@ class TrustConfig(FrozenRecord, frozen=True):
 
 
 def _check_trust_of_namespaces(config: TrustConfig, where: str) -> None:
-    names = [one for one in TrustConfig.__struct_fields__ if one not in ("namespaces", "expired")]
+    names = [
+        one for one in TrustConfig.__struct_fields__ if one not in ("namespaces", "expired", "by_agents")
+    ]
     for namespace, levels in config.namespaces.items():
         for name, level in levels.items() if isinstance(levels, Mapping) else [("", None)]:
             if name not in names or level not in TRUST_LEVELS:

@@ -110,6 +110,8 @@ def _outcome(case_id: str, change: Change) -> str:
             return f"of session {change.entry}, {amount(len(change.marks), 'memory')} kept, {archived}"
         case "capture":
             return f"the memories of session {change.entry} are {'kept' if is_approved else 'archived'}"
+        case "forget":
+            return f"{change.entry} is {'archived' if is_approved else 'kept'}"
         case "quarantine":
             return f"{change.entry} is {'released' if is_approved else 'archived'}"
         case _:
