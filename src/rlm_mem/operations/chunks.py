@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 from rlm_mem.chunk import Chunk, expiry, parse_time
 from rlm_mem.chunk.types import rank
 from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
-from rlm_mem.operations.consent import Asked, ask_to_forget, persons, refuse_persons
+from rlm_mem.operations.consent import AskedPerson, ask_to_forget, persons, refuse_persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import PREFIX, Context, Operation, Tool
 from rlm_mem.operations.problems import refused
@@ -438,7 +438,7 @@ def _get_several(context: Context, request: GetArguments) -> ChunkViews:
 def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
     context.check_owned(request.ids)
     theirs = persons(context, request.ids)
-    asked = ask_to_forget(context, list(theirs.values())) if theirs else Asked([], "")
+    asked = ask_to_forget(context, list(theirs.values())) if theirs else AskedPerson([], "")
     done = in_one_change(context, [one for one in request.ids if one not in theirs], context.memory.delete)
     return Forgotten(
         [one for one in done if done[one]],
@@ -511,7 +511,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or erase it permanently.", _GROUP,
-        run=delete, response=None, status=204, others={202: Asked}, writes=True, conditional=True,
+        run=delete, response=None, status=204, others={202: AskedPerson}, writes=True, conditional=True,
     ),
     Operation(
         "POST", "/chunks/{chunk_id}/restore", "restoreChunk", "Restore a chunk from the archive.", _GROUP, run=restore,

@@ -17,7 +17,7 @@ _NAMED = 3
 """Most memories that a sentence names."""
 
 
-class Asked(Struct):
+class AskedPerson(Struct):
     """Ids of the cases of the review queue that ask a person, and a sentence that says what they wait for."""
 
     proposed: list[str]
@@ -36,7 +36,7 @@ def persons(context: Context, chunk_ids: Iterable[str]) -> dict[str, Chunk]:
     return {one: chunk for one, chunk in found.items() if persons_mark(store, chunk)}
 
 
-def ask_to_forget(context: Context, chunks: Sequence[Chunk]) -> Asked:
+def ask_to_forget(context: Context, chunks: Sequence[Chunk]) -> AskedPerson:
     """Ask a person to forget chunks of theirs; the chunks stay until then."""
     store = context.memory.store
     _refuse_within_batch(context, chunks, "forget")
@@ -44,12 +44,14 @@ def ask_to_forget(context: Context, chunks: Sequence[Chunk]) -> Asked:
     return _asked(context, chunks, cases, "forget")
 
 
-def ask_to_replace(context: Context, newer_id: str, chunks: Sequence[Chunk], why: str | None = None) -> Asked:
+def ask_to_replace(
+    context: Context, newer_id: str, chunks: Sequence[Chunk], why: str | None = None
+) -> AskedPerson:
     """Ask a person whether a chunk replaces chunks of theirs; all of them are valid until then."""
     store = context.memory.store
     newer = store.get_chunk(newer_id, track=False)
     if newer is None:
-        return Asked([], f"{newer_id} is hidden, so it replaces nothing")
+        return AskedPerson([], f"{newer_id} is hidden, so it replaces nothing")
     wanted = [replace_case(store, newer, one, _caller(context), why) for one in chunks]
     return _asked(context, chunks, context.memory.continuum.review.ask(wanted), "replace")
 
@@ -76,12 +78,12 @@ def _refuse_within_batch(context: Context, chunks: Sequence[Chunk], what: str) -
         )
 
 
-def _asked(context: Context, chunks: Sequence[Chunk], cases: Sequence[Case], what: str) -> Asked:
+def _asked(context: Context, chunks: Sequence[Chunk], cases: Sequence[Case], what: str) -> AskedPerson:
     """Return the cases that wait, with the sentence for the caller."""
     waiting = [case.id for case in cases if case.status != "rejected"]
     named = ", ".join(one.id for one in chunks[:_NAMED]) + (", …" if len(chunks) > _NAMED else "")
     mark = persons_mark(context.memory.store, chunks[0])
     if not waiting:
-        return Asked([], f"{named} {mark}, and a person declined to {what} it: it stays valid")
+        return AskedPerson([], f"{named} {mark}, and a person declined to {what} it: it stays valid")
     note = f"{named} {mark}: it stays until a person approves your request to {what} it ({_WHERE})"
-    return Asked(waiting, note)
+    return AskedPerson(waiting, note)

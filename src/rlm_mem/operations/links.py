@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from rlm_mem.chunk import STATED_LINK_TYPES, SUPERSEDES
 from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, page_of_chunks
-from rlm_mem.operations.consent import Asked, ask_to_replace, persons
+from rlm_mem.operations.consent import AskedPerson, ask_to_replace, persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import refused
@@ -284,7 +284,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/chunks/{chunk_id}/supersede", "supersedeChunk", "Supersede a chunk, which is kept, by another one.",
-        _GROUP, run=supersede, response=ChunkOut, others={202: Asked}, writes=True, conditional=True,
+        _GROUP, run=supersede, response=ChunkOut, others={202: AskedPerson}, writes=True, conditional=True,
     ),
     Operation(
         "DELETE", "/chunks/{chunk_id}/links/{target_id}", "deleteLinks",

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.chunk.types import origin_mark
-from rlm_mem.operations.consent import Asked, ask_to_replace, persons, refuse_persons
+from rlm_mem.operations.consent import AskedPerson, ask_to_replace, persons, refuse_persons
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import (
     fill,
@@ -138,7 +138,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
             progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
         )
         older = [chunk for one, chunk in theirs.items() if one not in made.chunk_ids]
-        asked = ask_to_replace(context, made.chunk_ids[0], older) if older else Asked([], "")
+        asked = ask_to_replace(context, made.chunk_ids[0], older) if older else AskedPerson([], "")
     most = request.earlier if isinstance(request, RememberRequest) else 0 if request.replaces else _EARLIER
     return fill(
         RememberResponse,
