@@ -429,7 +429,9 @@ def test_tools_http_and_the_command_replace_and_ask_as_of(
         assert then["id"] == old
         asked = {"question": "Where does Dana live?", "as_of": "2026-02-01"}
         assert "Berlin" in http.post("/recall", json=asked).json()["answer"]
-        last = http.post("/chunks", json={"content": "Dana lives in Rome.", "occurred_at": MAY}).json()["id"]
+        last = http.post(
+            "/chunks", json={"content": "Dana lives in Rome.", "source": "agent", "occurred_at": MAY}
+        ).json()["id"]
         told = http.post(f"/chunks/{new}/supersede", json={"by": last, "reason": "she moved"}).json()
         assert told["superseded_by"] == last
         assert http.post(f"/chunks/{new}/supersede", json={"by": new}).status_code == 409

@@ -498,7 +498,10 @@ def test_the_undo_of_an_agent_reads_the_audit_log_once(
         service.close()
 
 
-def test_agents_cannot_raise_trust_and_people_decide_in_the_review_queue(tmp_path: Path) -> None:
+def test_agents_cannot_raise_trust_and_people_decide_in_the_review_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLM_MEM_TRUST_BY_AGENTS", "apply")  # not even if they may change what a person wrote
     brain = tmp_path / "brain"
     service = Service(OpenMemory(Settings(brain=brain, every_tool=True)))
 

@@ -43,7 +43,7 @@ def remembered(service: Service) -> list[str]:
     )
     ids = []
     for text in texts:
-        report = service.memory.remember(text, conversation_id="notes", tags=["team"])
+        report = service.memory.remember(text, conversation_id="notes", tags=["team"], origin="agent")
         ids += report.chunk_ids
     return ids
 

@@ -91,7 +91,8 @@ def _with_types(row: Tool | Operation) -> None:
         object.__setattr__(row, "request", request)
     if row.response is None:
         kind = get_args(response)[0] if get_origin(response) is Reply else response
-        object.__setattr__(row, "response", None if kind is type(None) else kind)
+        # Any: it answers in several ways, which the row names.
+        object.__setattr__(row, "response", None if kind in (type(None), Any) else kind)
 
 
 @dataclass(frozen=True)
