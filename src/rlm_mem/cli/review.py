@@ -27,7 +27,12 @@ CaseIds = Annotated[
 ]
 Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
 Reason = Annotated[
-    str, option("--reason", "TEXT", "Why; may be left out for captures, replacements and contradictions.")
+    str,
+    option(
+        "--reason",
+        "TEXT",
+        "Why; may be left out for captures, replacements, contradictions and requests to forget.",
+    ),
 ]
 
 _CAPTURED = 10  # memories of a session that the list names

@@ -58,7 +58,7 @@ class DecisionOut(Struct):
 class CaseOut(MayBeCut):
     """One question to a reviewer: should a memory become part of the core (promote), is it still valid (retain), should
     a captured memory be kept (capture), should a memory be released from quarantine (quarantine), does one memory
-    replace (replace) or contradict (contradict) another?
+    replace (replace) or contradict (contradict) another, should one be archived, as an agent asks (forget)?
     """
 
     id: str
@@ -91,7 +91,10 @@ class DecideRequest(Request):
     reviewer: Annotated[Line, about("Name of the person who decided; the agent that prepares cases cannot.")]
     reason: Annotated[
         Line,
-        about("Why, in the person's words; may be left out for captures, replacements and contradictions."),
+        about(
+            "Why, in the person's words; may be left out for captures, replacements, contradictions and "
+            "requests to forget."
+        ),
     ] = ""
 
 
