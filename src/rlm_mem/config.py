@@ -114,6 +114,8 @@ class SandboxConfig(FrozenRecord, frozen=True):
     engine: EngineName = "monty"  # what runs programs
     # of one program, wall clock
     timeout_seconds: Annotated[float, _Range(0.01, 86_400.0, in_file=300.0)] = 60.0
+    # of one program that a caller writes (recall_exec), which waits for it; at most timeout_seconds
+    caller_timeout_seconds: Annotated[float, _Range(0.01, 86_400.0, in_file=300.0)] = 20.0
     # memory of the sandbox; values passed to the host take up to twice as much there
     memory_mb: Annotated[int, _Range(8, 4096, in_file=128)] = 32
     # longest text of one value
@@ -175,6 +177,8 @@ class TrustConfig(FrozenRecord, frozen=True):
     tool: TrustLevel = "untrusted"  # output of a tool
     imported: TrustLevel = "untrusted"  # from an imported file
     web: TrustLevel = "untrusted"  # from a web page
+    # when agents and clients forget or replace what a person wrote or confirmed: apply it at once, or ask that person
+    by_agents: Literal["apply", "ask"] = "apply"
     namespaces: dict[str, Any] = field(default_factory=dict)  # other levels for single namespaces
     expired: Literal["archive", "erase"] = "archive"  # what consolidation does to expired chunks
 
@@ -192,7 +196,9 @@ class TrustConfig(FrozenRecord, frozen=True):
 
 
 def _check_trust_of_namespaces(config: TrustConfig, where: str) -> None:
-    names = [one for one in TrustConfig.__struct_fields__ if one not in ("namespaces", "expired")]
+    names = [
+        one for one in TrustConfig.__struct_fields__ if one not in ("namespaces", "expired", "by_agents")
+    ]
     for namespace, levels in config.namespaces.items():
         for name, level in levels.items() if isinstance(levels, Mapping) else [("", None)]:
             if name not in names or level not in TRUST_LEVELS:

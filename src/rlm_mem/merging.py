@@ -14,6 +14,8 @@ NOT_FETCHED = "is only a pointer of Git LFS to the file: run git lfs pull"
 _POINTER = b"version https://git-lfs."
 _MARK = re.compile(r"^(?=(?:<<<<<<<|>>>>>>>) )", re.MULTILINE)
 _MARKS_IN_ORDER = (b"<<<<<<< ", b"=======", b">>>>>>> ")
+_MARKERS = (b"<<<<<<< ", b"|||||||", b"=======", b">>>>>>> ")
+"""How the lines of a conflict begin, and no line of JSON."""
 _MARK_IN_BYTES = re.compile(_MARK.pattern.encode(), re.MULTILINE)
 
 
@@ -41,6 +43,12 @@ def sides(text: str) -> tuple[str, str]:
         else:
             parts[place].append(line)
     return ("\n".join(parts["ours"]), "\n".join(parts["theirs"])) if place == "both" else (text, text)
+
+
+def without_conflict_lines(data: bytes) -> bytes:
+    """Return a log without the markers of conflicts, that is, with the lines of both sides."""
+    kept = [line for line in data.splitlines(keepends=True) if not line.startswith(_MARKERS)]
+    return b"".join(kept)
 
 
 def is_pointer(data: bytes) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from recall_memories import fill
 from tests.waiting import takes
 
+from rlm_mem.config import Config, SandboxConfig
 from rlm_mem.errors import (
     BudgetError,
     InputError,
@@ -14,6 +17,7 @@ from rlm_mem.errors import (
     SessionComplete,
     StorageError,
 )
+from rlm_mem.memory import Memory
 from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import host_session, load_trajectory, recall_session, replay
@@ -175,6 +179,20 @@ def test_the_seconds_of_a_session_pass_only_while_programs_run(store: ChunkStore
     session.close()
     assert session.result is not None
     assert (session.result.content, session.result.stopped_by) == (None, "seconds")
+
+
+def test_a_program_of_a_caller_that_never_ends_is_stopped_long_before_the_recall_and_another_can_run(
+    place: str | Path,
+) -> None:
+    config = Config(sandbox=SandboxConfig(timeout_seconds=60, caller_timeout_seconds=0.5))
+    with Memory.open(place, config=config) as memory, memory.recall_session("What?") as session:
+        session.execute("kept = 1")
+        stopped = session.execute("while True:\n    pass")
+        assert (stopped.stopped_by, stopped.finished) == (None, False)
+        assert "exceeded its time and was stopped" in (stopped.error or "")
+        assert "a program has 0.5 seconds (setting sandbox.caller_timeout_seconds)" in (stopped.hint or "")
+        assert session.execute("print(kept)").output == "1"
+    assert Config().sandbox.caller_timeout_seconds <= 20, "clients give up on a call after 30 to 60 seconds"
 
 
 def test_a_session_left_open_is_closed_without_a_conclusion(store: ChunkStore) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import given, strategies as st
 
+from rlm_mem.chunk import Chunk
+from rlm_mem.search.api import excerpts
 from rlm_mem.search.query import analyse_query
 from rlm_mem.search.snippets import MAX_SNIPPET, snippet
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.analysis import get_analyser
 
 QUERY = analyse_query("Where is the lighthouse keeper's violin?", get_analyser())
@@ -51,3 +56,16 @@ def test_any_stretch_of_any_text_gives_one_short_line(text: str, start: int, end
     shown = snippet(text, min(start, len(text)), min(end, len(text)), QUERY)
     assert len(shown) <= MAX_SNIPPET
     assert "\n" not in shown
+
+
+def test_an_excerpt_of_a_very_long_text_reads_one_part_of_it_around_what_was_found(store: ChunkStore) -> None:
+    filler, said = (
+        "田中さんは電車が好きです。" * 40_000,
+        "The lighthouse keeper hides the violin in the attic.",
+    )
+    chunk = Chunk("chunk-2026-01-01-00000001", f"{filler}{said} {filler}", 1)
+    began = time.process_time()
+    for lines in ([said], []):  # what a search found, or only the words of the question
+        found = excerpts(store, QUERY.text, [chunk], longest=[300], lines={chunk.id: lines})[chunk.id]
+        assert said in found and found.startswith("…") and found.endswith("…") and len(found) <= 300
+    assert time.process_time() - began < 2, "a second for each 200,000 characters, if all were read"

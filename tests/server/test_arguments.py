@@ -13,11 +13,12 @@ from rlm_mem.errors import InputError
 from rlm_mem.mcp.service import Service, input_schema, tools_for
 from rlm_mem.operations.asking import SearchArguments, SearchRequest
 from rlm_mem.operations.batches import BatchRequest
-from rlm_mem.operations.chunks import IdsArguments, RememberArguments
+from rlm_mem.operations.chunks import IdsArguments
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.decoding import MAX_ARGUMENT_CHARS, from_agent, from_json, from_parameters
 from rlm_mem.operations.problems import Refused
 from rlm_mem.operations.records import TrajectoryQuery
+from rlm_mem.operations.remembering import RememberArguments
 from rlm_mem.operations.sessions import OpenArguments
 from rlm_mem.operations.types import Request
 

@@ -101,6 +101,14 @@ def test_the_best_hits_come_first_and_a_first_one_that_is_too_long_is_shortened(
     assert one["content"].endswith(" …")
 
 
+@pytest.mark.parametrize("most", [1, 50])
+def test_the_best_hit_stays_however_little_room_there_is(ask: Ask, herons: list[str], most: int) -> None:
+    found = ask("search", query="heron port", limit=12, max_tokens=most)
+    assert (found["outcome"], found["truncated"], len(found["hits"])) == ("found", True, 1)
+    assert found["hits"][0]["snippet"].startswith("The heron") and tokens(found) <= 220
+    assert [one["id"] for one in ask("get", ids=herons[:3], max_tokens=most)["memories"]] == herons[:1]
+
+
 def test_an_empty_result_is_stated_and_takes_few_tokens(ask: Ask, herons: list[str]) -> None:
     found = ask("search", query="zebra quantum")
     assert (found["hits"], found["outcome"]) == ([], "nothing relevant is remembered")

@@ -45,7 +45,9 @@ def export(
     format: Annotated[
         str | None, option("--format", "FORMAT", "markdown, jsonl or zip. Default: according to the target.")
     ] = None,
-    no_archive: Annotated[bool, flag("--no-archive", "Leave out deleted chunks.")] = False,
+    no_archive: Annotated[
+        bool, flag("--no-archive", "Leave out deleted chunks, and those in quarantine.")
+    ] = False,
     history: Annotated[
         bool, flag("--history", "Also export former versions of chunks and the audit log.")
     ] = False,

@@ -27,7 +27,12 @@ CaseIds = Annotated[
 ]
 Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
 Reason = Annotated[
-    str, option("--reason", "TEXT", "Why; may be left out for captures, replacements and contradictions.")
+    str,
+    option(
+        "--reason",
+        "TEXT",
+        "Why; may be left out for captures, replacements, contradictions and requests to forget.",
+    ),
 ]
 
 _CAPTURED = 10  # memories of a session that the list names
@@ -110,6 +115,8 @@ def _outcome(case_id: str, change: Change) -> str:
             return f"of session {change.entry}, {amount(len(change.marks), 'memory')} kept, {archived}"
         case "capture":
             return f"the memories of session {change.entry} are {'kept' if is_approved else 'archived'}"
+        case "forget":
+            return f"{change.entry} is {'archived' if is_approved else 'kept'}"
         case "quarantine":
             return f"{change.entry} is {'released' if is_approved else 'archived'}"
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -10,6 +10,9 @@ from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.merging import json_fault
 from rlm_mem.store.core.brain_files import case_id_of
+
+if TYPE_CHECKING:
+    from rlm_mem.proposals.finding import Proposal
 
 FOLDER = "system/review"
 """Of the brain files of a namespace, the folder with the cases."""
@@ -33,6 +36,7 @@ PROPOSED = {
 ABOUT = {
     "contradict": "may contradict an earlier memory",
     "replace": "may replace an earlier memory",
+    "forget": "an agent asks to forget it",
     "retain": "may no longer be valid",
     "quarantine": "in quarantine: hidden from searches until it is released",
     "capture": "captured from a session",
@@ -63,18 +67,23 @@ class Case(msgspec.Struct, kw_only=True):
     Attributes:
         kind: ``promote`` (low to ultra-low), ``retain`` (does this low memory still hold?), ``capture`` (shall the
             memories of this session be kept?), ``quarantine`` (shall this chunk be released?), ``replace`` (does the
-            newer memory replace the older one?) or ``contradict`` (do the two contradict each other?).
-        entry: the memory; for a capture the conversation, for a quarantine the chunk, for a proposal the newer chunk.
-        chunk_ids: for a capture or a quarantine, the chunks in question; for a proposal, the newer and the older one.
+            newer memory replace the older one?), ``contradict`` (do the two contradict each other?) or ``forget``
+            (shall this chunk be archived, as an agent asks?).
+        entry: the memory; for a capture the conversation, for a quarantine or ``forget`` the chunk, for a proposal the
+            newer chunk.
+        chunk_ids: for a capture, a quarantine or ``forget``, the chunks in question; for a proposal, the newer and the
+            older one.
         status: ``obsolete`` (never stored) while there is nothing to decide, for the reason ``obsolete_because``.
         evidence, counter_evidence: for and against the memory.
         defer_until: time at which a deferred case is open again.
         usage_at: number of uses of the memory at the last decision.
-        sentences: for a proposal, the statements of the newer and the older chunk that it compares.
+        sentences: for a proposal, the statements of the newer and the older chunk that it compares; where an agent asks
+            for it, the beginnings of both.
+        asked_by: the agent that asks for it; empty if a rule found it.
     """
 
     id: str
-    kind: Literal["promote", "retain", "capture", "quarantine", "replace", "contradict"]
+    kind: Literal["promote", "retain", "capture", "quarantine", "replace", "contradict", "forget"]
     entry: str
     title: str
     status: Literal["open", "approved", "deferred", "rejected", "obsolete"]
@@ -89,6 +98,7 @@ class Case(msgspec.Struct, kw_only=True):
     usage_at: int = 0
     chunk_ids: list[str] = []
     sentences: list[str] = []
+    asked_by: str = ""
     obsolete_because: str | None = None
 
 
@@ -121,6 +131,19 @@ def quarantine_case(chunk: Chunk) -> Case:
         figures={"origin": about.origin, "trust before": str(details.get("trust") or "not known")},
         evidence=[f"{chunk.id}: {chunk.content[:400]}"], counter_evidence=[reason[:1000]], history=[],
         chunk_ids=[chunk.id],
+    )  # fmt: skip
+
+
+def proposed_case(found: Proposal, at: str) -> Case:
+    """A case for what a rule found that a newer chunk replaces or contradicts."""
+    return Case(
+        id=case_id_of(found.kind, f"{found.newer_id} {found.older_id}"), entry=found.newer_id,
+        kind="replace" if found.kind == "replace" else "contradict",
+        title=f"{shorten(found.older)} → {shorten(found.newer)}", status="open", opened_at=at,
+        question=PROPOSED[found.kind][0], figures={"confidence": found.confidence, "reason": found.reason},
+        evidence=[f"{found.newer_id} (newer): {found.newer}", found.reason],
+        counter_evidence=[f"{found.older_id} (older): {found.older}"],
+        history=[], chunk_ids=[found.newer_id, found.older_id], sentences=[found.newer, found.older],
     )  # fmt: skip
 
 

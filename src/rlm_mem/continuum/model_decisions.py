@@ -52,7 +52,12 @@ def decide_proposals(
     decided: list[Change] = []
     calls = 0
     for case in review.cases():
-        if calls >= limit or case.kind not in PROPOSED or (only is not None and case.id not in only):
+        if (
+            calls >= limit
+            or case.kind not in PROPOSED
+            or case.asked_by
+            or (only is not None and case.id not in only)
+        ):
             continue
         newer, older = map(store.get_many(case.chunk_ids, track=False).get, case.chunk_ids)
         if newer is None or older is None or not is_trusted_as_far(newer, older):

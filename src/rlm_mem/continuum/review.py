@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlm_mem.arguments import check_items, check_words
@@ -31,6 +32,7 @@ from rlm_mem.continuum.cases import (
     decode,
     encode,
     order_of,
+    proposed_case,
     quarantine_case,
     shorten,
 )
@@ -58,7 +60,7 @@ _logger = logging.getLogger("rlm_mem.continuum")
 
 AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
-UNEXPLAINED = frozenset({"capture", "replace", "contradict"})
+UNEXPLAINED = frozenset({"capture", "replace", "contradict", "forget"})
 """Kinds of cases that may be decided without a reason: the decision says enough, and there are many such cases."""
 _DECIDED = ("approved", "rejected")
 _MAX_DAYS = 3650
@@ -168,15 +170,16 @@ class ReviewQueue:
                     return f"{case.entry} was edited and is not “{shorten(case.title)}” any more"
                 return f"{case.entry} is in quarantine" if entry.chunk_id in hidden else ""
             return ""
-        if case.kind not in PROPOSED:  # a capture is open while any of its chunks exists
+        if case.kind == "capture":  # a capture is open while any of its chunks exists
             return "" if _captured(case, readable) else "none of its memories is there any more"
         analyser = get_analyser(self._store.config.search.language)
-        for chunk_id, sentence in zip(case.chunk_ids, case.sentences, strict=False):
+        for chunk_id, sentence in zip_longest(case.chunk_ids, case.sentences, fillvalue=""):
             if chunk_id not in readable:
                 return f"{chunk_id} {'is in quarantine' if chunk_id in hidden else 'no longer exists'}"
-            if all(one.text != sentence for one in statements_in(readable[chunk_id].content, analyser)):
+            said = statements_in("" if case.asked_by else readable[chunk_id].content, analyser)
+            if not case.asked_by and all(one.text != sentence for one in said):
                 return f"{chunk_id} was edited and does not say “{shorten(sentence)}” any more"
-        by = readable[case.chunk_ids[1]].metadata.superseded_by
+        by = readable[case.chunk_ids[1]].metadata.superseded_by if case.kind in PROPOSED else None
         return f"{case.chunk_ids[1]} was replaced by {by}" if by is not None else ""
 
     def case(self, case_id: str) -> Case:
@@ -272,19 +275,36 @@ class ReviewQueue:
         with self._files.stored.transaction():
             room = self._room(len(proposals))
             for one in proposals[:room]:
-                case = Case(
-                    id=case_id_of(one.kind, f"{one.newer_id} {one.older_id}"), entry=one.newer_id,
-                    kind="replace" if one.kind == "replace" else "contradict",
-                    title=f"{shorten(one.older)} → {shorten(one.newer)}", status="open", opened_at=at,
-                    question=PROPOSED[one.kind][0],
-                    figures={"confidence": one.confidence, "reason": one.reason},
-                    evidence=[f"{one.newer_id} (newer): {one.newer}", one.reason],
-                    counter_evidence=[f"{one.older_id} (older): {one.older}"],
-                    history=[], chunk_ids=[one.newer_id, one.older_id], sentences=[one.newer, one.older],
-                )  # fmt: skip
+                case = proposed_case(one, at)
                 self._files.stored.write(case_file(case.id), encode(case).encode())
                 opened.append(case.id)
         return opened
+
+    def ask(self, wanted: Sequence[Case]) -> list[Case]:
+        """Queue what an agent asks for, and return the cases as stored; one that waits or was rejected stays as it is.
+
+        Raises:
+            ConflictError: ``updates.max_open`` leaves no room.
+        """
+        with self._files.stored.transaction():
+            stored = {case.id: self._stored(case.id) for case in wanted}
+            # What a rule found, too, now waits as asked for.
+            known = {
+                name: case
+                for name, case in stored.items()
+                if case and (case.status == "rejected" or (case.asked_by and case.status != "approved"))
+            }
+            new = [case for case in wanted if case.id not in known]
+            if self._room(len(new)) < len(new):
+                raise ConflictError(
+                    "the review queue is full, so nothing can be asked for",
+                    hint="a person decides some of its cases first: rlm-mem review list",
+                )
+            for case in new:
+                former = stored[case.id]
+                case.decisions = former.decisions if former else []
+                self._files.stored.write(case_file(case.id), encode(case).encode())
+        return [known.get(case.id, case) for case in wanted]
 
     def judge(
         self,
@@ -349,7 +369,7 @@ class ReviewQueue:
         """
         most = self._store.config.updates.max_open
         stored = self._files.stored
-        beginnings = tuple(f"{FOLDER}/{kind}-" for kind in PROPOSED)
+        beginnings = tuple(f"{FOLDER}/{kind}-" for kind in (*PROPOSED, "forget"))
         signed = stored.signatures(FOLDER).items()
         files = {name: signature for name, signature in signed if name.startswith(beginnings)}
         names = list(files)
@@ -543,6 +563,8 @@ class ReviewQueue:
             more = self._capture_fields(case, made, keep)
         elif case.kind in PROPOSED:
             more = {}
+        elif case.kind == "forget":
+            more, edits = self._forgetting(case, made)
         else:
             entry = self._files.get(case.entry)
             if entry is None:
@@ -555,6 +577,16 @@ class ReviewQueue:
         file = case_file(case_id)
         edits.append(Edit(file=file, before=self._files.read(file), after=encode(case)))
         return self._draft_decision(case, op, edits, **more)
+
+    def _forgetting(self, case: Case, made: Decision) -> tuple[dict[str, Any], list[Edit]]:
+        """Fields and edits of the change after it is decided whether a chunk is forgotten."""
+        if made.decision != "approved":
+            return {}, []
+        key = self._changes.mirror.key_of(case.entry)
+        memory = None if key is None else self._files.get(key)
+        if memory is None:
+            return {"archived": [case.entry]}, []
+        return {"tier_from": memory.meta.tier, "keep": True}, self._changes.archived(memory)
 
     def _quarantine_change(self, case: Case, made: Decision) -> Change:
         """The change after a chunk in quarantine is released or rejected; with a mirror, its memory is archived."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rlm_mem.arguments import check_flag, check_function
+from rlm_mem.continuum import damage
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles
@@ -221,6 +222,9 @@ class Continuum:
         ]
         problems += self.files.overlooked()
         problems += self.review.damaged()
+        damaged = list(damage.damaged_files(self.files.stored))
+        named = {one.file for one in damaged}  # by what can be mended in it
+        problems = [one for one in problems if one.file not in named] + damaged
         for file in self.changes.waiting():
             message = f"{PurePosixPath(file).stem}: a change was interrupted; the next write finishes it"
             problems.append(InvalidEntry(file, message, _INTERRUPTED))
@@ -238,7 +242,10 @@ class Continuum:
         """Finish interrupted changes and unite files in conflict; other problems are listed for manual correction."""
         check_flag(dry_run, "dry_run")
         found = self.findings()
-        remedies = {_INTERRUPTED: self.changes.recover, _CONFLICT: self._unite}
+        remedies: dict[str, Callable[[], object]] = {
+            _INTERRUPTED: self.changes.recover, _CONFLICT: self._unite,
+            **{code: partial(self._mend, code) for code in damage.CODES},
+        }  # fmt: skip
         errors: dict[str, str] = {}
         for code in () if dry_run else {one.code for one in found} & remedies.keys():
             try:
@@ -255,6 +262,12 @@ class Continuum:
             )
             for one in found
         ]
+
+    def _mend(self, code: str) -> None:
+        """Mend the records and logs with a fault."""
+        with self.files.stored.transaction():
+            found = [one.file for one in damage.damaged_files(self.files.stored) if one.code == code]
+            damage.mend(self.files.stored, code, found)
 
     def _unite(self) -> int:
         """Write the memories of both sides into the files in conflict; returns the number of mirrored files."""

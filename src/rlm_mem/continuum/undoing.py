@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 _REASON = "undone by hand"
 
 
-def change_to_undo(store: ChunkStore, change_id: str | None = None) -> LoggedChange | None:
+def change_to_undo(
+    store: ChunkStore, change_id: str | None = None, *, by: str | None = None
+) -> LoggedChange | None:
     """Return the change of this id, or the last one made here that can be undone; None if there is none.
 
+    Args:
+        by: of the last changes, only those of this actor; None: those of everybody.
+
     Raises:
-        NotFoundError: there is no change of this id. ConflictError: all that can be undone was made in other clones.
+        NotFoundError: there is no change of this id. ConflictError: all that can be undone was made in other clones, or
+            by others.
     """
     if change_id is None:
-        return _last_change(store)
+        return _last_change(store, by)
     check_kind(change_id, str, "the id of a change")
     found = next((one for one in logged_changes(store) if one.id == change_id), None)
     if found is None:
@@ -37,21 +43,27 @@ def change_to_undo(store: ChunkStore, change_id: str | None = None) -> LoggedCha
     return found
 
 
-def _last_change(store: ChunkStore) -> LoggedChange | None:
-    """Return the last change of the namespace, of this clone if git merged what others changed."""
+def _last_change(store: ChunkStore, by: str | None) -> LoggedChange | None:
+    """Return the last change of the namespace by an actor, of this clone if git merged what others changed."""
     own, last = store.backend.clone, None
     for change in changes_in_force(store):
         if _only_mirrors(change):
             continue
-        if own is None or change.clone == own or (last is None and change.clone is None):
+        is_here = own is None or change.clone == own or (last is None and change.clone is None)
+        if is_here and (by is None or by in change.actors):
             return change
         last = last or change
     if last is None:
         return None
-    actor = next((f" by {one['actor']}" for one in last.events if one.get("actor")), "")
+    actor = "".join(f" by {one}" for one in last.actors[:1])
+    what = f"the last change, {', '.join(_ops(last, last.events))} of {last.at[:19]}{actor}, was made"
+    if by is not None and by not in last.actors:
+        raise ConflictError(
+            f"{what} by somebody else, and none by {by} is left to undo",
+            hint=f"name the change to undo it: {last.id}",
+        )
     raise ConflictError(
-        f"the last change, {', '.join(_ops(last, last.events))} of {last.at[:19]}{actor}, was made in another clone "
-        "of this brain, or before this one was restored or its index removed",
+        f"{what} in another clone of this brain, or before this one was restored or its index removed",
         hint=f"rlm-mem undo {last.id} undoes it",
     )
 

@@ -62,6 +62,8 @@ NOTICES: Mapping[str, str] = {
     "quarantined": "In quarantine: no search, recall or agent finds it. Changes undoes that, and Review releases it.",
     "kept-one": "This memory replaces the other one, which is ranked below it now. Changes undoes that.",
     "core": "It is part of the core now.",
+    "forgotten": "The memory is archived; it can be restored.",
+    "kept-memory": "The memory stays as it is.",
     "not-core": "It stays where it is, and is proposed again after further uses.",
     "holds": "Confirmed: it stays where it is.",
     "holds-not": "It was moved to the mid tier.",

@@ -235,6 +235,12 @@ _KINDS: Mapping[str, _Kind] = {
         _Choice("It replaces it", "marks the older one as replaced; it stays readable", "replaced"),
         _BOTH_HOLD,
     ),
+    "forget": _Kind(
+        "The memory",
+        "Why it waits for you",
+        _Choice("Forget it", "moves it to the archive; it can be restored", "forgotten"),
+        _Choice("Keep it", "leaves it as it is", "kept-memory"),
+    ),
     "contradict": _Kind(
         "The newer memory",
         "The older memory",

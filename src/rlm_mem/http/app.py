@@ -98,6 +98,7 @@ class Resource:
             if_match=request.headers.get("if-match") if operation.conditional else None,
             if_none_match=request.headers.get("if-none-match") if operation.tagged else None,
             kept_runs=state.runs,
+            agent=not opened.access.permits("review"),
         )
         run = operation.run
 

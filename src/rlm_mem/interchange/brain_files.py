@@ -47,12 +47,13 @@ _MAX_SIZE = 1 << 28
 
 
 def exported_files(
-    store: ChunkStore, namespaces: Sequence[str], *, archive: bool = True
+    store: ChunkStore, namespaces: Sequence[str], shown: frozenset[str] | None = None
 ) -> Iterator[tuple[str, bytes]]:
     """Yield path and content of every file of these namespaces; their journals come last, as one file.
 
     Args:
-        archive: include archived memories and the records of transitions.
+        shown: leave out archived memories, the records of transitions, and review cases that quote other chunks than
+            these.
     """
     seen: set[str] = set()
     steps: list[tuple[str, bytes]] = []
@@ -60,10 +61,16 @@ def exported_files(
     for namespace in namespaces:
         reader = NamespaceReader(store, namespace)
         for name in reader.file_names(runs):
-            if not folder_of(name).portable or (name.startswith("archive/") and not archive):
+            if not folder_of(name).portable or (name.startswith("archive/") and shown is not None):
                 continue
             data = reader.file(name)
             if data is None:  # removed after it was listed
+                continue
+            if (
+                shown is not None
+                and name.startswith("system/review/")
+                and not shown.issuperset(_quoted(data))
+            ):
                 continue
             if name == JOURNAL:
                 steps += [(_time_of(line), line) for line in data.splitlines(keepends=True)]
@@ -77,6 +84,12 @@ def exported_files(
             place_of(namespaces[0], JOURNAL),
             b"".join(step for _, step in sorted(steps, key=lambda timed: timed[0])),
         )
+
+
+def _quoted(case: bytes) -> list[str]:
+    """Return the ids of the chunks whose text a review case has."""
+    chunk_ids = (parse_event(case) or {}).get("chunk_ids")
+    return [one for one in chunk_ids if isinstance(one, str)] if isinstance(chunk_ids, list) else []
 
 
 # --- in folders and archives ---------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from rlm_mem.interchange.history import FOLDER, exported_events, exported_versio
 from rlm_mem.interchange.markdown import chunk_to_markdown
 from rlm_mem.store.core.chunk_store import ChunkStore, open_store
 from rlm_mem.store.core.contents import NamespaceReader, owners
-from rlm_mem.store.core.records import ListFilter
+from rlm_mem.store.core.records import ListFilter, is_mirror
 from rlm_mem.telemetry import observed
 
 EXPORT_FORMATS = ("markdown", "jsonl", "zip")
@@ -107,7 +107,7 @@ def export_store(
         format: ``markdown``, ``jsonl`` or ``zip``; None: by the suffix of the target; without a suffix, a folder of
             Markdown.
         namespaces: only these; None: all that the store may access.
-        archive: include soft-deleted chunks.
+        archive: include soft-deleted chunks, and those in quarantine, which stay so when they are imported.
         history: include former versions of these chunks, and the audit log.
         overwrite: replace a former export at ``target``.
         progress: called with (chunks done, chunks in all).
@@ -138,7 +138,8 @@ def export_store(
                     report.namespaces[chunk.namespace] = report.namespaces.get(chunk.namespace, 0) + 1
                 if progress and (done % 50 == 0 or done == len(listed)):
                     progress(done, len(listed))
-            for place, data in exported_files(store, wanted, archive=archive):
+            shown = None if archive else frozenset(chunk_id for _, chunk_id, _ in listed)
+            for place, data in exported_files(store, wanted, shown):
                 report.bytes += write_file(place, data)
                 report.files += 1
             if history:
@@ -164,6 +165,7 @@ def _format_of(target: Path) -> str:
 
 
 _CHUNKS_PER_READ = 100
+_IN_QUARANTINE = ListFilter(trusts=("quarantined",))
 
 
 def _read_in_batches(
@@ -195,7 +197,12 @@ def _listed(store: ChunkStore, namespaces: Sequence[str], archive: bool) -> list
     listed: list[tuple[str, str, bool]] = []
     for name in namespaces:
         # Includes quarantined and expired chunks.
-        listed += [(name, one, False) for one, *_ in store.backend.queries.list_places(name, ListFilter())]
+        ids = [one for one, *_ in store.backend.queries.list_places(name, ListFilter())]
+        if not archive:
+            hidden = {one for one, *_ in store.backend.queries.list_places(name, _IN_QUARANTINE)}
+            # The text of a tiered memory is in its file, which its mirror keeps in quarantine.
+            ids = [one for one in ids if one not in hidden or is_mirror(one)]
+        listed += [(name, one, False) for one in ids]
         if archive:
             listed += [
                 (name, chunk_id, True) for chunk_id in store.list_chunks(namespace=name, archived=True)

@@ -14,6 +14,7 @@ from rlm_mem.arguments import check_flag, check_function, check_items, check_pat
 from rlm_mem.chunk import check_confidence, check_tags, check_text, check_time
 from rlm_mem.chunk.types import check_trust
 from rlm_mem.errors import InputError, NotFoundError, StorageError, StoreLocked
+from rlm_mem.interchange.brain_files import EXPORT_MARKER
 from rlm_mem.interchange.documents import FolderOptions, SyncOptions
 from rlm_mem.interchange.folder_sync import FolderSync
 from rlm_mem.interchange.places import Entry, FolderPlace, path_errors
@@ -39,6 +40,10 @@ def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
         mode = path.stat().st_mode
     if not stat.S_ISDIR(mode):
         raise InputError(f"{path} is not a folder", hint="remember a single file with remember, or import it")
+    if (
+        path / EXPORT_MARKER
+    ).is_file():  # as notes, its memories would lose their trust, and leave quarantine
+        raise InputError(f"{path} is an export of a memory", hint=f"rlm-mem import {path} reads it")
     return FolderPlace(path, apart=_places_of(store), whole=True)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -253,8 +255,23 @@ class ImportReport(_Report):
             self.mapped[original] = chunk_id
 
 
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+
+
+def _key(unit: str) -> str:
+    """Return the unit as recorded: with a digest in place of the path of a file, and of what follows it."""
+    kind, _, rest = unit.partition(":")
+    is_path = kind in ("file", "document") or rest.startswith("file:")
+    if not is_path or _DIGEST.fullmatch(rest):
+        return unit
+    return f"{kind}:{hashlib.sha256(rest.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
 class Ledger:
     """The record of earlier imports: for each unit (a file, note or dialogue) its mark and chunk ids.
+
+    A brain may be shared under git, so that of a path on this machine it has only the digest. What an earlier version
+    wrote with the path itself is read, and replaced by the next write.
 
     Args:
         stored: the brain files of the namespace.
@@ -270,33 +287,35 @@ class Ledger:
         self._known: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._fresh: list[str] = []
         self._lines = 0
+        self._has_paths = False
         self._load()
 
     def mark(self, unit: str) -> str | None:
         """Return the mark of the unit at its last import, or None."""
-        found = self._known.get(unit)
+        found = self._known.get(_key(unit))
         return found[0] if found else None
 
     def ids(self, unit: str) -> tuple[str, ...]:
         """Return the ids of the chunks that were imported from the unit."""
-        found = self._known.get(unit)
+        found = self._known.get(_key(unit))
         return found[1] if found else ()
 
     def note(self, unit: str, mark: str, ids: Sequence[str] = ()) -> None:
         """Record a unit; written at the next flush, which follows the commit of its chunks."""
-        if self._write and self._known.get(unit) != (mark, tuple(ids)):
-            self._known[unit] = (mark, tuple(ids))
-            self._fresh.append(json.dumps([unit, mark, list(ids)]) + "\n")
+        key = _key(unit)
+        if self._write and self._known.get(key) != (mark, tuple(ids)):
+            self._known[key] = (mark, tuple(ids))
+            self._fresh.append(json.dumps([key, mark, list(ids)]) + "\n")
 
     def flush(self) -> None:
         """Append the new records; raises StorageError."""
         if not self._fresh:
             return
         self._lines += len(self._fresh)
-        if self._lines > 1000 + 2 * len(self._known):
+        if self._has_paths or self._lines > 1000 + 2 * len(self._known):
             lines = (json.dumps([unit, mark, list(ids)]) + "\n" for unit, (mark, ids) in self._known.items())
             self._stored.write(LEDGER, "".join(lines).encode(), durable=False)
-            self._lines = len(self._known)
+            self._lines, self._has_paths = len(self._known), False
         else:
             self._stored.append(LEDGER, "".join(self._fresh).encode())
         self._fresh.clear()
@@ -309,6 +328,8 @@ class Ledger:
             self._lines += 1
             try:
                 unit, mark, ids = json.loads(line)
-                self._known[str(unit)] = (str(mark), tuple(check_chunk_id(item) for item in ids))
+                key = _key(str(unit))
+                self._known[key] = (str(mark), tuple(check_chunk_id(item) for item in ids))
+                self._has_paths |= key != unit
             except (ValueError, TypeError, RecursionError, InputError):
                 continue  # a line truncated by a crash: its unit is imported again, and its chunks are known

@@ -236,6 +236,7 @@ class Service:
                 opened=opened,
                 path={part: getattr(request, name) for name, part in tool.path.items()},
                 progress=progress,
+                agent=True,
             )
             with stopped_by(stop):
                 result = run_fitted(lambda given: tool.run(context, given), request)

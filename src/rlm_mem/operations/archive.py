@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Struct
 
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, IdsArguments, page_of_chunks
+from rlm_mem.operations.consent import refuse_persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import refused
@@ -28,6 +29,9 @@ from rlm_mem.operations.types import (
     Until,
     about,
 )
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.bulk import Wanted
 
 _MAX_LISTED = 200
 
@@ -101,11 +105,15 @@ class ArchivedSeveral(MayBeCut):
 
 
 def _archive_several(context: Context, request: ArchiveRequest) -> ArchivedSeveral:
+    wanted: Wanted = {
+        "conversation_id": request.conversation_id, "tags": request.tags, "source": request.source
+    }  # fmt: skip
     try:
+        if not (request.dry_run or request.restore):
+            ids = context.memory.archive(**wanted)
+            refuse_persons(context, ids, "archive", "delete it by its id, which asks a person")
         ids = context.memory.archive(
-            conversation_id=request.conversation_id,
-            tags=request.tags,
-            source=request.source,
+            **wanted,
             restore=request.restore,
             dry_run=request.dry_run,
         )

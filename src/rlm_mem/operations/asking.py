@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct, field, structs, to_builtins
 
@@ -142,6 +142,7 @@ class HitOut(Struct):
 class Hits(MayBeCut):
     """Hits, best first; ``outcome`` states whether there are any."""
 
+    results: ClassVar[str] = "items"
     outcome: SearchOutcome
     items: list[HitOut]
 
@@ -235,6 +236,7 @@ class SearchHit(Struct, omit_defaults=True):
 class SearchResponse(MayBeCut):
     """Hits, best first; `outcome` states whether there are any."""
 
+    results: ClassVar[str] = "hits"
     outcome: SearchOutcome
     hits: list[SearchHit]
 

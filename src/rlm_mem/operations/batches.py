@@ -12,11 +12,12 @@ from msgspec import Meta, Struct
 
 from rlm_mem.errors import RlmMemError
 from rlm_mem.operations import chunks, links
-from rlm_mem.operations.chunks import ChunkChange, NewChunk, RememberRequest, UndoRequest
+from rlm_mem.operations.chunks import ChunkChange, NewChunk, UndoRequest
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.links import LinkRequest, LinkState
 from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of, refused
+from rlm_mem.operations.remembering import RememberRequest, to_remember
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
 from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, about, matching
@@ -145,7 +146,7 @@ def _remember(context: Context, steps: Sequence[Remember], first: int) -> list[S
     items = []
     for place, step in enumerate(steps):
         try:
-            items.append(chunks.to_remember(context, step))
+            items.append(to_remember(context, step))
         except (RlmMemError, Refused) as error:
             refuse(place, error)
     made = context.memory.remember_many(items, batch=len(items), refused=refuse)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from rlm_mem.chunk import Chunk, expiry, parse_time
-from rlm_mem.chunk.types import origin_mark, rank
+from rlm_mem.chunk.types import rank
 from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
+from rlm_mem.operations.consent import AskedPerson, ask_to_forget, persons, refuse_persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import PREFIX, Context, Operation, Tool
 from rlm_mem.operations.problems import refused
@@ -19,7 +20,6 @@ from rlm_mem.operations.shapes import (
     ChunkView,
     chunk_out,
     chunk_view,
-    fill,
     summary_of,
 )
 from rlm_mem.operations.traits import (
@@ -32,16 +32,12 @@ from rlm_mem.operations.traits import (
     matched,
 )
 from rlm_mem.operations.types import (
-    CONVERSATION_NAMES,
     ID_NAMES,
-    TAG_NAMES,
-    TYPE_NAMES,
     AsOf,
     ChunkContent,
     ChunkId,
     ChunkType,
     Confidence,
-    Content,
     Cursor,
     Extra,
     Limit,
@@ -64,104 +60,22 @@ from rlm_mem.operations.types import (
 )
 
 if TYPE_CHECKING:
-    from rlm_mem.ingest.remember import RememberResult
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.text.secrets import Screened
 
 _GROUP = "chunks"
 Place = tuple[float, Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]]
 """Position in a list of chunks: time, and number in the index."""
-_EARLIER = 3
-"""Most earlier memories that the tool for agents names."""
 #: Fields of a chunk's metadata that a change may name.
 _METADATA_FIELDS = (
     "conversation_id", "source", "occurred_at", "valid_from", "valid_to", "extra", "origin", "trust", "expires_at",
 )  # fmt: skip
+_CORRECT = "remember the new text with `replaces`, which asks that person"
+#: Fields of a change by which a memory would no longer say, or no longer be found with, what it says.
+_HIDING = ("content", "occurred_at", "valid_from", "valid_to", "origin", "trust", "expires_at", "source")
 _RESERVED = frozenset(("uses", "usage_count", "success_rate", "promoted_to", "reviewed_by", "quarantine"))
 """Fields of ``metadata.extra`` that record uses, reviews and moves between tiers."""
-ReplacedIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=20)]
 Ids = Annotated[list[ChunkId], about("Ids of memories (chunk-…), at most 20.", min_length=1, max_length=20)]
-
-
-class RememberArguments(Request):
-    """A text to remember, with what an agent may state about it."""
-
-    text: Annotated[Content, about("What to remember, self-contained: who, what, when. Any length.")]
-    conversation_id: Annotated[Line, about("Conversation or project it belongs to.")] | None = None
-    tags: Annotated[Tags | Tag, about("A few words for finding it.")] | None = None
-    type: (
-        Annotated[
-            ChunkType,
-            about("fact, preference, pattern, note, decision or a registered type. Default: detected."),
-        ]
-        | None
-    ) = None
-    confidence: Annotated[Confidence, about("Confidence, 0 to 1.")] = 0.7
-    occurred_at: Annotated[Time, about("When it was said or happened, ISO 8601. Default: now.")] | None = None
-    secrets: Secrets | None = None
-    replaces: (
-        Annotated[
-            ReplacedIds | ChunkId,
-            about("Ids of outdated memories that this one replaces. They are kept, marked and ranked lower."),
-        ]
-        | None
-    ) = None
-    origin: (
-        Annotated[
-            Literal["agent", "tool", "import", "web"],
-            about(
-                "Source of text that neither you nor the person wrote: tool (its output), web (a "
-                "page), import (a file). It is then marked as untrusted."
-            ),
-        ]
-        | None
-    ) = None
-    ttl: TtlText | None = None
-    again: Annotated[bool, about("Store it even if nearly the same text is stored already.")] = False
-
-
-class RememberRequest(RememberArguments):
-    """Text of any length: it is split into chunks, typed, linked, and stored once."""
-
-    origin: OriginName | None = None  # type: ignore[assignment]
-    trust: TrustName | None = None
-    expires: Annotated[Time, about("When it expires; instead of ttl.")] | None = None
-    source: Line = "interaction"
-    extra: Extra | None = None
-    provenance: Extra | None = None
-    earlier: Annotated[int, about("Maximum of `earlier` memories in the response.", ge=0, le=10)] = 0
-
-
-class EarlierMemory(Struct, omit_defaults=True):
-    """An earlier memory that the new one may make out of date, with the part nearest to it. `namespace` is given only
-    if it is the one shared by all projects; such a memory is replaced there, or after a move into the project.
-    """
-
-    id: str
-    at: str
-    text: str
-    namespace: str | None = None
-
-
-class RememberResponse(Struct):
-    """What was stored; ``duplicates`` were already stored, ``replaced`` were replaced by it, and ``proposed`` are cases
-    of the review queue: what the text may replace or contradict. ``secrets`` counts by rule what looks like a key or
-    password; ``secrets_hidden`` of them are stored as ``[redacted:RULE]``, the others as they are. ``quarantined`` are
-    ``duplicates`` that stay hidden until a person releases them. ``note`` is a sentence about secrets and quarantine.
-    ``earlier``, of a new text of one chunk, are the valid earlier memories nearest to it.
-    """
-
-    chunk_ids: list[str]
-    chunks_created: int
-    total_tokens: int
-    duplicates: list[str]
-    quarantined: list[str]
-    replaced: list[str]
-    proposed: list[str]
-    secrets: dict[str, int]
-    secrets_hidden: int
-    note: str | None
-    earlier: list[EarlierMemory] | UnsetType = UNSET
 
 
 class ChunkWritten(ChunkOut):
@@ -300,15 +214,20 @@ class Reads(Struct):
 class ChunkViews(MayBeCut):
     """The memories found, and the ids that do not exist."""
 
+    results: ClassVar[str] = "memories"
     memories: list[ChunkView]
     missing: list[str]
 
 
-class Forgotten(Struct):
-    """Ids of archived chunks, and ids that do not exist."""
+class Forgotten(Struct, omit_defaults=True):
+    """Ids of archived chunks, and ids that do not exist. ``proposed`` are cases of the review queue that ask a person
+    to forget what a person wrote or confirmed; ``note`` says so.
+    """
 
     forgotten: list[str]
     missing: list[str]
+    proposed: list[str] = []
+    note: str | None = None
 
 
 class GetArguments(Bounded, kw_only=True):
@@ -338,55 +257,7 @@ def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply[Chunk
     return Reply(shown, None, {"ETag": etag(chunk), **headers})
 
 
-def remember(context: Context, request: RememberRequest | RememberArguments) -> RememberResponse:
-    """Remember a text; batches use ``to_remember`` instead."""
-    made = context.memory.remember(
-        **to_remember(context, request),
-        progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
-    )
-    most = request.earlier if isinstance(request, RememberRequest) else 0 if request.replaces else _EARLIER
-    return fill(
-        RememberResponse,
-        made,
-        chunks_created=made.created,
-        total_tokens=made.tokens,
-        secrets=dict(made.secrets.rules),
-        secrets_hidden=made.secrets.count if made.secrets.hidden else 0,
-        note=". ".join(filter(None, (made.quarantine_note, str(made.secrets) if made.secrets else "")))
-        or None,
-        earlier=_earlier(context, made, most) or UNSET,
-    )
-
-
-def _earlier(context: Context, made: RememberResult, most: int) -> list[EarlierMemory]:
-    """Return the earlier memories nearest to a new text of one chunk, which it may make out of date."""
-    if not most or not made.is_one_new_chunk:
-        return []
-    memory = context.opened.reading.memory
-    found = memory.earlier(made.chunk_ids[0], most)
-    places = memory.store.elsewhere([hit.chunk_id for hit in found])
-    marked = ((hit, origin_mark(hit.origin, hit.trust)) for hit in found)
-    return [
-        EarlierMemory(hit.chunk_id, hit.at[:10], mark + hit.snippet, places.get(hit.chunk_id))
-        for hit, mark in marked
-    ]
-
-
-def to_remember(context: Context, request: RememberRequest | RememberArguments) -> dict[str, Any]:
-    """Return the request as arguments of ``Memory.remember``, or as an item of ``remember_many``."""
-    given = structs.asdict(request)
-    given.pop("earlier", None)
-    extra, given["chunk_type"] = given.pop("extra", None), given.pop("type")
-    _check_extra(extra, {})
-    if isinstance(request, RememberRequest):
-        _check_expiry(context, request.expires, request.ttl)
-    else:
-        given["origin"] = request.origin or "agent"
-    context.check_owned([request.replaces] if isinstance(request.replaces, str) else request.replaces or ())
-    return {**given, "metadata": {"extra": extra} if extra else None}
-
-
-def _check_extra(given: Mapping[str, Any] | None, known: Mapping[str, Any]) -> None:
+def check_extra(given: Mapping[str, Any] | None, known: Mapping[str, Any]) -> None:
     """Refuse fields that decide what is promoted, trusted or released, unless they are as stored."""
     for name in sorted(_RESERVED & (given or {}).keys()):
         if (given or {})[name] != known.get(name):
@@ -399,7 +270,7 @@ def _check_period(valid_from: str | None, valid_to: str | None) -> None:
         raise refused(409, f"valid_from {valid_from} is after valid_to {valid_to}")
 
 
-def _check_expiry(context: Context, expires: str | None, ttl: str | None) -> None:
+def check_expiry(context: Context, expires: str | None, ttl: str | None) -> None:
     """Refuse an expiry in the past, or both a time and a lifetime, which a schema cannot exclude."""
     try:
         expiry(expires, ttl, context.memory.store.clock())
@@ -409,12 +280,12 @@ def _check_expiry(context: Context, expires: str | None, ttl: str | None) -> Non
 
 def create(context: Context, request: NewChunk) -> Reply[ChunkWritten]:
     """Store one chunk as it is."""
-    _check_expiry(context, request.expires, request.ttl)
+    check_expiry(context, request.expires, request.ttl)
     _check_period(request.valid_from, request.valid_to)
     found: list[Screened] = []
     given = structs.asdict(request)
     extra = given.pop("extra")
-    _check_extra(extra, {})
+    check_extra(extra, {})
     chunk = context.memory.store.create_chunk(
         **given, metadata={"extra": extra} if extra else None, on_secret=found.append
     )
@@ -449,10 +320,12 @@ def change(context: Context, request: ChunkChange) -> Reply[ChunkWritten]:
         name: value for name in _METADATA_FIELDS if (value := getattr(request, name)) is not None
     }
     found: list[Screened] = []
+    if any(getattr(request, name) is not None for name in _HIDING):
+        refuse_persons(context, [context.path["chunk_id"]], "change the text, validity or trust of", _CORRECT)
     with matched(context) as chunk_id:
         if request.valid_from or request.valid_to or request.extra:
             present = _found(context.memory.store.get_chunk(chunk_id, track=False), chunk_id).metadata
-            _check_extra(request.extra, present.extra)
+            check_extra(request.extra, present.extra)
             _check_period(request.valid_from or present.valid_from, request.valid_to or present.valid_to)
         chunk = context.memory.update(
             chunk_id,
@@ -467,8 +340,10 @@ def change(context: Context, request: ChunkChange) -> Reply[ChunkWritten]:
     return _written(_found(chunk, chunk_id), found)
 
 
-def delete(context: Context, request: DeleteQuery) -> Reply[None]:
-    """Archive a chunk, or erase it permanently."""
+def delete(context: Context, request: DeleteQuery) -> Reply[Any]:
+    """Archive a chunk, or erase it permanently; or ask a person to archive it."""
+    if asked := persons(context, [context.path["chunk_id"]]):
+        return Reply(ask_to_forget(context, list(asked.values())), status=202)
     with matched(context) as chunk_id:
         if not context.memory.delete(chunk_id, request.permanent):
             raise NotFoundError(f"there is no chunk {chunk_id}")
@@ -501,6 +376,7 @@ def _history(context: Context, _: Bounded) -> Versions:
 
 def undo(context: Context, request: UndoRequest) -> Reply[ChunkOut]:
     """Restore a former version."""
+    refuse_persons(context, [context.path["chunk_id"]], "undo a change of", _CORRECT)
     with matched(context) as chunk_id, context.memory.batch():
         # What is in quarantine is not released this way, which takes another permission.
         _found(context.memory.store.get_chunk(chunk_id, track=False), chunk_id)
@@ -561,8 +437,15 @@ def _get_several(context: Context, request: GetArguments) -> ChunkViews:
 
 def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
     context.check_owned(request.ids)
-    done = in_one_change(context, request.ids, context.memory.delete)
-    return Forgotten([one for one in done if done[one]], [one for one in done if not done[one]])
+    theirs = persons(context, request.ids)
+    asked = ask_to_forget(context, list(theirs.values())) if theirs else AskedPerson([], "")
+    done = in_one_change(context, [one for one in request.ids if one not in theirs], context.memory.delete)
+    return Forgotten(
+        [one for one in done if done[one]],
+        [one for one in done if not done[one]],
+        asked.proposed,
+        asked.note or None,
+    )
 
 
 def _agent_provenance(context: Context, chunk_id: str) -> dict[str, str] | None:
@@ -578,6 +461,8 @@ def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
     if all(value is None for value in (request.content, request.tags, request.type, request.confidence)):
         raise InputError("nothing to change", hint="give content, tags, type or confidence")
     context.check_owned([request.id])
+    if request.content is not None:
+        refuse_persons(context, [request.id], "change the text of", _CORRECT)
     found: list[Screened] = []
     chunk = context.memory.update(
         request.id,
@@ -598,29 +483,6 @@ def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
 
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        "POST", "/remember", "remember", "Remember text of any length, in one transaction.", _GROUP, run=remember,
-        request=RememberRequest, writes=True,
-        tool=Tool(
-            name="remember",
-            title="Remember",
-            description="Store something worth knowing later: a preference, a decision with its reason, a "
-            "fact about people or the project. To correct or update a memory, store the new text "
-            "with `replaces`. If the new text makes one of the memories in `earlier` of the result out of date, "
-            "call this again with the same text and its id in `replaces`; one with a `namespace` is left to a person. "
-            "The same text in the same conversation is stored once. Leave out passwords and keys.",
-            request=RememberArguments,
-            aliases={
-                **dict.fromkeys(("content", "memory", "note", "value", "observation"), "text"),
-                **dict.fromkeys(("at", "when", "date", "timestamp", "time"), "occurred_at"),
-                **dict.fromkeys(("supersedes", "replace", "corrects", "updates"), "replaces"),
-                **dict.fromkeys(("expires_in", "time_to_live"), "ttl"),
-                **CONVERSATION_NAMES,
-                **TYPE_NAMES,
-                **TAG_NAMES,
-            },
-        ),
-    ),
     Operation(
         "GET", "/chunks", "listChunks", "List chunks by filter, in order of time.", _GROUP, run=_list, paged=True,
     ),
@@ -649,7 +511,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or erase it permanently.", _GROUP,
-        run=delete, status=204, writes=True, conditional=True,
+        run=delete, response=None, status=204, others={202: AskedPerson}, writes=True, conditional=True,
     ),
     Operation(
         "POST", "/chunks/{chunk_id}/restore", "restoreChunk", "Restore a chunk from the archive.", _GROUP, run=restore,
@@ -679,7 +541,8 @@ OPERATIONS: tuple[Operation, ...] = (
             name="forget",
             title="Forget memories",
             description="Archive memories by their ids, if they are wrong or somebody asks you to forget them; a "
-            "person can restore them. For a fact that has changed, call `remember` with `replaces` instead.",
+            "person can restore them. If `note` says that a person is asked first, tell them so. For a fact that has "
+            "changed, call `remember` with `replaces` instead.",
             destructive=True,
             aliases=ID_NAMES,
         ),

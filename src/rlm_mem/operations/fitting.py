@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,8 @@ _WORD_CHARS, _NAME_CHARS = 40, 120
 """Texts up to the first length, and up to the second if without spaces (ids, times, addresses), are never cut."""
 _CUT_MARK = " …"
 _MAX_PASSES = 8
+_LEAST_TOKENS = 24
+"""Tokens of text that the best result keeps beside its names and figures, however little room there is."""
 
 
 class Bounded(Request):
@@ -31,8 +33,14 @@ class Bounded(Request):
 
 
 class MayBeCut(Struct, kw_only=True):
-    """Base of their responses; ``truncated``: texts or items were cut to keep ``max_tokens``."""
+    """Base of their responses; ``truncated``: texts or items were cut to keep ``max_tokens``.
 
+    Attributes:
+        results: the field with what was looked for, best first, whose first item stays: without any of them, the
+            response would say that there is nothing.
+    """
+
+    results: ClassVar[str] = ""
     truncated: bool = False
 
 
@@ -51,8 +59,8 @@ class Reply(Generic[_T]):
 def run_fitted(run: Callable[[Any], Any], request: Any) -> Any:
     """Run an operation, and return its response cut to the tokens that the request allows.
 
-    Lists and texts are cut at their end; names and figures are kept, even if they alone exceed the limit. A page gets
-    fewer items, but at least one, and the cursor of the next item.
+    Lists and texts are cut at their end; names and figures are kept, even if they alone exceed the limit, and so is the
+    best result of a search. A page gets fewer items, but at least one, and the cursor of the next item.
 
     Args:
         run: the function of the operation; called again with a smaller limit if a page does not fit.
@@ -85,6 +93,10 @@ def fitted(data: Any, max_tokens: int | None) -> Any:
         if excess <= 0 or aim <= 0:
             break
         aim -= excess  # the sum of the parts' tokens may be a few less than those of the whole
+    results = getattr(data, "results", "")
+    if results and plain[results] and not cut[results]:
+        best = plain[results][0]
+        cut[results] = [_cut(best, _cost(_cut(best, 0)) + _LEAST_TOKENS)]
     return cut
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from rlm_mem.chunk import STATED_LINK_TYPES, SUPERSEDES
 from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, page_of_chunks
+from rlm_mem.operations.consent import AskedPerson, ask_to_replace, persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import refused
@@ -69,13 +70,14 @@ class Links(MayBeCut):
 
 
 class LinkState(Struct):
-    """A link as it is now."""
+    """A link as it is now. With ``note`` it is not made: a person is asked whether the source replaces the target."""
 
     source_id: str
     target_id: str
     type: str
     strength: float
     reasoning: str | None
+    note: str | UnsetType = UNSET
 
 
 class Unlinked(Struct):
@@ -187,20 +189,28 @@ def link(context: Context, request: LinkRequest) -> Reply[LinkState]:
     if source == target:
         raise refused(409, f"{source} cannot be linked to itself")
     context.check_owned([source, target])
+    made = LinkState(source, target, kind, request.strength, request.reasoning)
+    if kind == SUPERSEDES and (asked := persons(context, [target])):
+        _require_chunk(context, source)
+        made.note = ask_to_replace(context, source, list(asked.values()), request.reasoning).note
+        return Reply(made, status=202)
     with matched(context):
         _require_chunk(context, source)
         _require_chunk(context, target)
         context.memory.link(source, target, kind, request.strength, request.reasoning)
         chunk = context.memory.store.get_chunk(source, track=False)
     headers = {"ETag": etag(chunk)} if chunk is not None else {}
-    return Reply(LinkState(source, target, kind, request.strength, request.reasoning), headers=headers)
+    return Reply(made, headers=headers)
 
 
-def supersede(context: Context, request: SupersedeRequest) -> Reply[ChunkOut]:
-    """Mark a chunk as superseded by another one."""
+def supersede(context: Context, request: SupersedeRequest) -> Reply[Any]:
+    """Mark a chunk as superseded by another one, or ask a person whether it is."""
     chunk_id = context.path["chunk_id"]
     if chunk_id == request.by:
         raise refused(409, f"{chunk_id} cannot replace itself")
+    if asked := persons(context, [chunk_id]):
+        _require_chunk(context, request.by)
+        return Reply(ask_to_replace(context, request.by, list(asked.values()), request.reason), status=202)
     with matched(context):
         _require_chunk(context, chunk_id)
         _require_chunk(context, request.by)
@@ -255,7 +265,8 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "PUT", "/chunks/{chunk_id}/links/{link_type}/{target_id}", "putLink",
-        "Link a chunk to another one, or change the existing link.", _GROUP, run=link, writes=True, conditional=True,
+        "Link a chunk to another one, or change the existing link.", _GROUP, run=link, others={202: LinkState},
+        writes=True, conditional=True,
         tool=Tool(
             name="link",
             title="Link memories",
@@ -273,7 +284,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/chunks/{chunk_id}/supersede", "supersedeChunk", "Supersede a chunk, which is kept, by another one.",
-        _GROUP, run=supersede, writes=True, conditional=True,
+        _GROUP, run=supersede, response=ChunkOut, others={202: AskedPerson}, writes=True, conditional=True,
     ),
     Operation(
         "DELETE", "/chunks/{chunk_id}/links/{target_id}", "deleteLinks",

@@ -135,7 +135,7 @@ class ExportQuery(Request):
     """What to export."""
 
     format: Annotated[Literal["jsonl", "zip"], about("JSON lines, or Markdown in a zip.")] = "jsonl"
-    archive: Annotated[bool, about("Include deleted chunks.")] = True
+    archive: Annotated[bool, about("Include deleted chunks, and those in quarantine.")] = True
 
 
 class MarkdownOut(MayBeCut):

@@ -40,6 +40,7 @@ class Context:
         path: the parameters in the path of the address, each validated by its declared type.
         if_match, if_none_match: the header as received, or None.
         kept_runs: the runs of the server; None if runs are not kept, as over MCP.
+        agent: whether an agent calls, or a client that may not decide in the name of a person.
         progress: called with (done, total, message).
     """
 
@@ -48,6 +49,7 @@ class Context:
     if_match: str | None = None
     if_none_match: str | None = None
     kept_runs: RunRegistry | None = None
+    agent: bool = False
     progress: Callable[[float, float | None, str], None] = no_progress
 
     @property
@@ -89,7 +91,8 @@ def _with_types(row: Tool | Operation) -> None:
         object.__setattr__(row, "request", request)
     if row.response is None:
         kind = get_args(response)[0] if get_origin(response) is Reply else response
-        object.__setattr__(row, "response", None if kind is type(None) else kind)
+        # Any: it answers in several ways, which the row names.
+        object.__setattr__(row, "response", None if kind in (type(None), Any) else kind)
 
 
 @dataclass(frozen=True)

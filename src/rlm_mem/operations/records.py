@@ -10,9 +10,11 @@ from typing import Annotated, Any, NoReturn
 from msgspec import Meta, Struct, to_builtins
 
 from rlm_mem import recall
+from rlm_mem.chunk import ChunkMetadata
 from rlm_mem.chunk.types import rank
 from rlm_mem.continuum.undoing import change_to_undo, undo_found
 from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.operations.consent import persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage, fill
@@ -183,7 +185,7 @@ class UndoChange(Request):
             str,
             matching(
                 "[0-9]{20}-[0-9a-f]{16}",
-                "The id of a change, or of an undo; by default the last change.",
+                "The id of a change, or of an undo; by default your own last change.",
             ),
         ]
         | None
@@ -297,21 +299,39 @@ def _last_changes(context: Context, request: ChangesArguments) -> ChangeList:
 
 
 def _undo(context: Context, request: UndoChange) -> UndoneOut:
-    undone = context.memory.undo(change=request.change)
-    return fill(UndoneOut, undone or _nothing_to_undo())
+    store = context.memory.store
+    change = change_to_undo(store, request.change, by=store.actor) or _nothing_to_undo()
+    return fill(UndoneOut, undo_found(store, context.memory.continuum.changes, change))
 
 
 def _nothing_to_undo() -> NoReturn:
     raise NotFoundError("there is nothing to undo", hint="see the list of changes")
 
 
+def _says_less(now: ChunkMetadata, before: ChunkMetadata) -> bool:
+    """Whether a chunk has another text than before, or is replaced by another one than before."""
+    replaced = now.superseded_by is not None and now.superseded_by != before.superseded_by
+    return replaced or now.content_hash != before.content_hash
+
+
 def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
-    """Undo, unless it would release a chunk from quarantine or trust the same text more, which only a person may."""
+    """Undo, unless only a person may: it would release a chunk from quarantine, trust the same text more, or take away
+    what a person wrote or confirmed.
+    """
     store = context.memory.store
     with context.memory.batch():  # a refusal leaves everything as it was
-        change = change_to_undo(store, request.change) or _nothing_to_undo()
+        change = change_to_undo(store, request.change, by=store.actor) or _nothing_to_undo()
+        theirs = {} if store.actor in change.actors else persons(context, change.chunk_ids)
         before = store.backend.chunks(store.namespace, change.chunk_ids, status=None)
         undone = undo_found(store, context.memory.continuum.changes, change)
+        left = store.get_many(list(theirs), track=False)
+        for chunk_id, chunk in theirs.items():
+            if chunk_id not in left or _says_less(left[chunk_id].metadata, chunk.metadata):
+                who = ", ".join(change.actors) or "somebody else"
+                raise InputError(
+                    f"undoing this change by {who} takes away {chunk_id}, which a person wrote or confirmed",
+                    hint="ask them to undo it: rlm-mem undo, or the page Changes of the dashboard",
+                )
         for chunk_id, chunk in store.backend.chunks(store.namespace, change.chunk_ids, status=None).items():
             former, now = before[chunk_id].metadata, chunk.metadata
             if rank(now.trust) <= rank(former.trust):
@@ -376,7 +396,7 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/undo", "undoChange", "Undo the last change of any kind, or one by its id.", _GROUP,
+        "POST", "/undo", "undoChange", "Undo your own last change, of any kind, or one by its id.", _GROUP,
         permission="review", run=_undo, writes=True,
         description="Chunks, tiered memories, reviews and personas of one change are restored together, or not at all: "
         "409 if one of them was changed since, or its former state is no longer kept.",
@@ -384,7 +404,7 @@ OPERATIONS: tuple[Operation, ...] = (
             name="undo",
             title="Undo a change",
             run=_undo_by_agent,
-            description="Undo the last change of any kind, or one by its id. Returns the id for undoing this "
+            description="Undo your own last change, of any kind, or one by its id. Returns the id for undoing this "
             "undo. Each call undoes one more change.",
             destructive=True,
             idempotent=False,

@@ -7,8 +7,8 @@ from importlib import import_module
 from rlm_mem.operations.operation import Operation
 
 _GROUPS = (
-    "server chunks archive links batches asking sessions tiers reviews personas records receipts moving erasing "
-    "tokens"
+    "server remembering chunks archive links batches asking sessions tiers reviews personas records receipts moving "
+    "erasing tokens"
 )
 
 OPERATIONS: tuple[Operation, ...] = tuple(

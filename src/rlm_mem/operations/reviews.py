@@ -9,6 +9,7 @@ from msgspec import Meta, Struct, structs
 
 from rlm_mem.continuum.cases import Case, order_of
 from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.operations.consent import persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
@@ -57,7 +58,7 @@ class DecisionOut(Struct):
 class CaseOut(MayBeCut):
     """One question to a reviewer: should a memory become part of the core (promote), is it still valid (retain), should
     a captured memory be kept (capture), should a memory be released from quarantine (quarantine), does one memory
-    replace (replace) or contradict (contradict) another?
+    replace (replace) or contradict (contradict) another, should one be archived, as an agent asks (forget)?
     """
 
     id: str
@@ -90,7 +91,10 @@ class DecideRequest(Request):
     reviewer: Annotated[Line, about("Name of the person who decided; the agent that prepares cases cannot.")]
     reason: Annotated[
         Line,
-        about("Why, in the person's words; may be left out for captures, replacements and contradictions."),
+        about(
+            "Why, in the person's words; may be left out for captures, replacements, contradictions and "
+            "requests to forget."
+        ),
     ] = ""
 
 
@@ -217,11 +221,18 @@ def _review(context: Context, request: ReviewArguments) -> CaseSummaries:
 
 
 def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
-    """Record what a person decided, but no release from quarantine, which text in quarantine may ask an agent for."""
+    """Record what a person decided, but no release and no end of a person's memory, which text may ask for."""
     if request.decision == "approve" and request.case_id.startswith("quarantine-"):
         raise InputError(
             "an agent cannot release a memory from quarantine", hint=f"a person does: {_BY_A_PERSON}"
         )
+    if request.decision == "approve" and request.case_id.startswith(("replace-", "forget-")):
+        of_case = context.memory.continuum.review.case(request.case_id).chunk_ids
+        if persons(context, of_case[-1:]):
+            raise InputError(
+                f"that {of_case[-1]}, which a person wrote or confirmed, goes is not approved by an agent",
+                hint=f"a person does: {_BY_A_PERSON}",
+            )
     case, change = _record_decision(context, request.case_id, request.decision, request)
     return DecisionSummary(case.id, case.status, case.entry, change.tier_to, change.id)
 

@@ -200,9 +200,12 @@ def is_own(chunk: Chunk) -> bool:
 def is_trusted_as_far(newer: Chunk, older: Chunk) -> bool:
     """Whether a chunk is a person's or an agent's own, and trusted at least as far as another.
 
-    What was captured from a session is trusted so far only beside what was captured, too.
+    What was captured from a session is trusted so far only beside what was captured, too; what a reviewer confirmed,
+    only less than what a person says.
     """
     about = newer.metadata
+    if older.metadata.extra.get("reviewed_by") and about.origin != "person":
+        return False  # a reviewer confirmed it
     own = about.source in _OWN_SOURCES or about.source == older.metadata.source
     return own and is_own(newer) and rank(about.trust) >= rank(older.metadata.trust)
 

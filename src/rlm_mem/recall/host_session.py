@@ -212,6 +212,8 @@ class RecallSession:
         self._limits = limits
         self._keep = check_flag(keep, "keep")
         self._form = form
+        sandbox = runner.config.sandbox
+        self._program_seconds = min(sandbox.timeout_seconds, sandbox.caller_timeout_seconds)
         self._has_model = not isinstance(runner.llm, _NoModel)
         self.schema = instructions(runner.functions, model=self._has_model)
         self._remarks = UntrustedRemarks(runner.store)
@@ -249,7 +251,7 @@ class RecallSession:
             self._session = REPLSession(
                 runner.store,
                 recorded,
-                timeout_seconds=runner.config.sandbox.timeout_seconds,
+                timeout_seconds=self._program_seconds,
                 max_depth=runner.config.recall.max_depth,
                 functions=runner.functions,
                 engine=runner.engine,
@@ -313,6 +315,11 @@ class RecallSession:
             if results.ended is not None:
                 self._stopped_by = results.ended.stopped_by
             hint = results.error.hint if results.error is not None else None
+            if isinstance(results.error, TimeoutError) and results.ended is None:
+                given = f"a program has {self._program_seconds:g} seconds"
+                hint = (
+                    f"{hint}; {given} (setting sandbox.caller_timeout_seconds), and the next one can run now"
+                )
             turns_left = self._budget.remaining_iterations()
             untrusted, remark = self._remarks.both(step.chunks_read)
             cut = session.cut_lists.remark()

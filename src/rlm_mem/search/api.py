@@ -35,7 +35,7 @@ from rlm_mem.search.query import (
     with_repairs,
 )
 from rlm_mem.search.ranking import Hit, Ranked, ranked
-from rlm_mem.search.snippets import excerpt, places_of, segment_ends, snippet
+from rlm_mem.search.snippets import excerpt, places_of, segment_ends, snippet, within_reach
 from rlm_mem.store.core.lookup import CandidateSource, Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
@@ -180,7 +180,8 @@ def excerpts(
 ) -> dict[str, str]:
     """Return the most relevant excerpt of each of these chunks, by id.
 
-    An excerpt is one line around the words of the question that fewest of these chunks have.
+    An excerpt is one line around the words of the question that fewest of these chunks have; of a very long chunk, only
+    one part is looked at: that around the lines found, or else around a word of the question.
 
     Args:
         longest: for each chunk, the most characters of its excerpt; chunks beyond the end of this list have none.
@@ -194,7 +195,10 @@ def excerpts(
 
     def found() -> dict[str, str]:
         question = question_for(store.candidate_source(), query, analyser.language, store.clock())
-        texts = [" ".join(one.content.split()) for one in chunks]
+        texts = [
+            within_reach(" ".join(one.content.split()), (lines or {}).get(one.id, ()), question)
+            for one in chunks
+        ]
         places = [places_of(text, question, analyser) for text in texts]
         holders = Counter(chain.from_iterable({term for _, term, _ in found} for found in places))
         texts_by_id = {}

@@ -91,6 +91,25 @@ def _best_start(places: list[tuple[int, str, float]], reach: int) -> int:
     return best_start
 
 
+_MAX_READ = 50_000
+"""Most characters of a text that are looked at for an excerpt: many times those of a chunk, unless somebody wants
+longer ones."""
+
+
+def within_reach(text: str, lines: Sequence[str], query: Query) -> str:
+    """Return the part of a very long text around the first of these segments, else the longest word of a question."""
+    if len(text) <= _MAX_READ:
+        return text
+    first = next((at for line in lines if (at := text.find(line.strip(_MARK))) >= 0), -1)
+    if first < 0:
+        lower = text.lower()  # terms are in lower case; an offset that is off by a few letters is good enough
+        terms = sorted(query.terms, key=len, reverse=True)
+        first = next((at for term in terms if (at := lower.find(term)) >= 0), 0)
+    begin = max(0, first - _MAX_READ // 2)
+    part = text[begin : begin + _MAX_READ]
+    return f"{_MARK if begin else ''}{part}{_MARK if begin + _MAX_READ < len(text) else ''}"
+
+
 _SEGMENT_WEIGHT = 4.0
 """Weight in an excerpt of each end of a segment that a search found; that of a word of the question is about 1."""
 

@@ -449,8 +449,14 @@ class Analyser:
         """
         shouting = text.isupper()
         left_out = self._function if indexed else self.stop
+        known = self._known_indexed if indexed else self._known
         for word, start, end in words(text):
-            for term in self._terms_of(word, left_out, singles=indexed, shouting=shouting):
+            # A run of words without spaces may be long, and hardly recurs.
+            if shouting or len(word) > MAX_TERM:
+                found = self._terms_of(word, left_out, singles=indexed, shouting=shouting)
+            else:
+                found = known[word]
+            for term in found:
                 yield term, start, end
 
     def _terms_of(

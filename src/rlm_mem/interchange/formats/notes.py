@@ -22,6 +22,7 @@ from rlm_mem.interchange.records import (
     mapped_id,
 )
 
+_QUARANTINED = "the export of a memory in quarantine, which is no note: rlm-mem import keeps it there"
 _FIELD = re.compile(r"\*\*(Created|Category|Tags):\*\*[ \t]*(.*)")
 _TITLE = re.compile(r"#[ \t]+(.+)")
 _DEPRECATED = re.compile(
@@ -159,6 +160,9 @@ def read_note(file: SourceFile) -> Iterator[Record]:
         except InvalidChunk as error:
             yield ImportProblem(file.where, f"{error}; the note is imported with it as text")
             body = text
+    if is_chunk_markdown(fields) and fields.get("trust") == "quarantined":
+        yield ImportProblem(file.where, _QUARANTINED)
+        return
     subject = _subject_lines(fields)
     if not body.strip() and not subject:
         yield ImportProblem(file.where, "empty")

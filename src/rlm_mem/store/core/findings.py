@@ -117,7 +117,38 @@ CODES: dict[str, tuple[str, str]] = {
         "a tiered memory has no created_at: the time of its file is used",
         "left: write one into its front matter",
     ),
-    "unreadable-case": ("a case of the review queue does not validate", "left in place for a person"),
+    "unreadable-case": (
+        "a case of the review queue does not validate",
+        "left in place for a person, who may correct it or remove the file: it may have a decision",
+    ),
+    "other-encoding": (
+        "a record or log of the brain begins with a byte order mark, or is UTF-16: an editor saved it so",
+        "writes it as UTF-8 without a mark",
+    ),
+    "conflict-of-lines": (
+        "git left lines of a log or of a recorded run in conflict",
+        "keeps the lines of both sides",
+    ),
+    "unreadable-lines": (
+        "a log or a recorded run has bytes of no text, or is a pointer of Git LFS",
+        "left as it is: its other lines are read; git lfs pull fetches a file behind a pointer",
+    ),
+    "folder-conflict": (
+        "git left the record of a synced folder in conflict",
+        "left to the next sync of the folder, which unites what both sides recorded",
+    ),
+    "unreadable-folder": (
+        "a part of the record of a synced folder is no valid JSON, and the folder is not synced until it is gone",
+        "moves it to archive/damaged/; the next sync finds the chunks again by the paths of their files",
+    ),
+    "unreadable-change": (
+        "the record of a change is no valid JSON, so that the change cannot be undone",
+        "moves it to archive/damaged/",
+    ),
+    "unreadable-state": (
+        "the state of a session (working state, persona, or how far it was captured) is no valid JSON",
+        "moves it to archive/damaged/; the session begins anew",
+    ),
     "damaged-file": (
         "parts of a file of the brain are missing in the database, or too many",
         "left: bring it back from a backup or an export",

@@ -51,6 +51,11 @@ class LoggedChange:
         return self.events[-1].get("clone")
 
     @property
+    def actors(self) -> list[str]:
+        """Who made it, as far as that is known."""
+        return list(dict.fromkeys(str(one["actor"]) for one in self.events if one.get("actor")))
+
+    @property
     def chunk_ids(self) -> list[str]:
         """The changed chunks, in order."""
         return list(dict.fromkeys(str(one["chunk_id"]) for one in self.events if one.get("chunk_id")))
