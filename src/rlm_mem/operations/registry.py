@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from rlm_mem.operations import (
+    archive,
+    asking,
+    batches,
+    chunks,
+    erasing,
+    links,
+    moving,
+    personas,
+    receipts,
+    records,
+    reviews,
+    server,
+    sessions,
+    tiers,
+    tokens,
+)
 from rlm_mem.operations.operation import Operation
 
-_GROUPS = (
-    "server chunks archive links batches asking sessions tiers reviews personas records receipts moving erasing "
-    "tokens"
-)
-
-OPERATIONS: tuple[Operation, ...] = tuple(
-    operation
-    for group in _GROUPS.split()
-    for operation in import_module(f"rlm_mem.operations.{group}").OPERATIONS
+OPERATIONS: tuple[Operation, ...] = (
+    *server.OPERATIONS,
+    *chunks.OPERATIONS,
+    *archive.OPERATIONS,
+    *links.OPERATIONS,
+    *batches.OPERATIONS,
+    *asking.OPERATIONS,
+    *sessions.OPERATIONS,
+    *tiers.OPERATIONS,
+    *reviews.OPERATIONS,
+    *personas.OPERATIONS,
+    *records.OPERATIONS,
+    *receipts.OPERATIONS,
+    *moving.OPERATIONS,
+    *erasing.OPERATIONS,
+    *tokens.OPERATIONS,
 )
 
 #: The operations that HTTP offers.
