@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from ranked import closest_to
 from tests.conftest import Clock
+from tests.offline.ranked import closest_to
 
 from rlm_mem.models.base import Message
 from rlm_mem.offline import OfflineLLM

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from ranked import closest_to
+from tests.offline.ranked import closest_to
 
 from rlm_mem import Memory
 from rlm_mem.offline.documents import named_documents

@@ -379,17 +379,7 @@ def _passages_of(text: str) -> list[Passage]:
     for segment in split_segments(text)[:200]:
         body = text[segment.body_start : segment.end]
         previous = found[-1] if found else None
-        found.append(
-            Passage(
-                "",
-                body,
-                segment.author or "",
-                None,
-                0.0,
-                previous.author if previous else "",
-                previous.text if previous else "",
-            )
-        )
+        found.append(Passage("", body, segment.author or "", before=previous.text if previous else ""))
     return found
 
 
@@ -413,7 +403,7 @@ def _passage(data: dict[str, Any]) -> Passage:
     return Passage(
         str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(at),
         float(score) if isinstance(score, int | float) and math.isfinite(score) else 0.0,
-        before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
+        before[before_label.end() :] if before_label else before,
         current, _text(data, "heading")[:200], bool(data.get("untrusted")),
         isinstance(data.get("parts"), int) and data["parts"] > 1,
         _text(data, "document")[:400], str(data.get("conversation_id") or ""),
