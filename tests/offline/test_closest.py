@@ -649,14 +649,16 @@ def test_words_in_other_lines_of_a_memory_bring_it_closer() -> None:
     assert [one.chunk_id for one in found] == ["whole", "other"]
 
 
-def test_a_name_in_a_heading_relates_a_memory(ask: Ask) -> None:
-    result = ask("When does a HeronFile become real?", "# lib.HeronFile.close\n\nFlush the object and end.")
-    assert result.outcome == "closest only"
-
-
-def test_a_word_that_begins_alike_relates_a_memory(ask: Ask) -> None:
-    result = ask("Why do we not use UUIDs?", "We use ULIDs for ids, UUIDv4 fragmented the index.")
-    assert result.outcome == "closest only"
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("When does a HeronFile become real?", "# lib.HeronFile.close\n\nFlush the object and end."),
+        ("Why do we not use UUIDs?", "We use ULIDs for ids, UUIDv4 fragmented the index."),
+    ],
+    ids=["a name in a heading", "a word that begins alike"],
+)
+def test_what_relates_a_memory(ask: Ask, question: str, note: str) -> None:
+    assert ask(question, note).outcome == "closest only"
 
 
 def test_the_label_of_a_note_does_not_hide_a_word_of_the_question(ask: Ask) -> None:
