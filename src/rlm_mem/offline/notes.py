@@ -39,6 +39,9 @@ _MIN_SHARE = 0.68
 _MIN_SHARE_WHOLE = 0.8
 """The same for a sentence that is quoted whole, since no part of it clearly fits the question."""
 
+_MIN_OWN_SHARE = 0.55
+"""Least share that a sentence quoted whole must match by itself, without its heading and surroundings."""
+
 _MAX_WITH_MISSING = 0.6
 """Highest confidence in an answer whose sentence lacks distinctive words of the question that its note contains.
 
@@ -372,6 +375,8 @@ def wanted_words(question: Question) -> dict[str, float]:
     plain = [t for t in question.terms if t not in found and t not in parts and t not in relation_stems]
     if question.kind == "where":
         frame |= {stem_of(word) for word in question.focus.split()}  # "in which city": any place matches
+    if question.kind == "why":
+        frame |= {stem_of(word) for word in ("happen", "occur", "cause", "come")}
     bare = not any(term not in frame for term in plain) and not relation_stems
     for term in plain:
         if term not in {stem_of(option) for option in question.options}:
@@ -450,10 +455,18 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
         return 0.0
     matched = total = 0.0
     topic, compounds = _topic(question), _compounds(question)
+    # "Package manager": if a member of its class matches the head, the words before it need no match.
+    head = question.focus.split()[-1:]
+    member = any(
+        stem_of(one) not in line.stems and degree(stem_of(one), line.stems, "") >= 0.9 for one in head
+    )
+    modifiers = {stem_of(word) for word in question.focus.split()[:-1]} if member else set()
     for term, weight in wanted.items():
         match = degree(term, line.stems, line.sentence.text)
         if not match and compounds.get(term, set()) & line.stems:
             match = 1.0
+        if not match and term in modifiers:
+            match = 0.7
         if term in names:
             match = 1.0 if same_name(term, line.stems) else 0.55 if same_name(term, line.around) else 0.0
             if not match:
@@ -594,7 +607,9 @@ def _is_quotable(
     left = [
         term for term, weight in wanted.items() if weight >= 1 and not own[term] and term not in line.around
     ]
-    return not elsewhere.intersection(left)
+    return not elsewhere.intersection(left) and (
+        sum(weight * own[term] for term, weight in wanted.items()) >= _MIN_OWN_SHARE * sum(wanted.values())
+    )
 
 
 def _defines(question: Question, line: _Line) -> bool:
