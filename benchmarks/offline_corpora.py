@@ -42,6 +42,7 @@ from offline_fit import fit_logistic
 from rlm_mem import Memory
 from rlm_mem.models.base import Completion, as_messages
 from rlm_mem.offline import OfflineLLM
+from rlm_mem.offline.closest import nearness
 from rlm_mem.offline.model import given_passages
 from rlm_mem.offline.nearest import quotation
 from rlm_mem.offline.passages import Passage
@@ -252,7 +253,8 @@ class Run:
         self.results.append((asked, memory.recall(asked.question)))
         self.seconds += time.perf_counter() - began
         if not is_foreign(asked.question):
-            found = quotation(analyse_question(asked.question), model.passages or [])
+            question, passages = analyse_question(asked.question), model.passages or []
+            found = quotation(question, passages, nearness(question, passages))
             if found is not None:
                 self.quoted.append((dict(found.signs), holds(asked, found.text)))
 

@@ -147,6 +147,7 @@ def fail_over(writers: int, rounds: int, seconds: float) -> Outcome:
         dsn = f"postgresql://{USER}:{PASSWORD}@{hosts}/{database}?target_session_attrs=read-write&connect_timeout=2"
         with Writers(dsn, ["default"] * writers) as running:
             for turn in range(rounds):
+                assert standby is not None  # only the last turn leaves none
                 takes(seconds)
                 kills.append(time.time())
                 primary.kill()

@@ -140,8 +140,8 @@ class Server:
         self.folder = Path(tempfile.mkdtemp(prefix="rlm-pg-"))
         self.port = 0
         self._keeper: subprocess.Popen[bytes] | None = None
-        if account():
-            shutil.chown(self.folder, account())
+        if owner := account():
+            shutil.chown(self.folder, owner)
 
     def __enter__(self) -> Server:
         return self.start()
@@ -233,8 +233,8 @@ class Server:
         made.port = port
         made.folder.rmdir()
         made.folder.mkdir(0o700)
-        if account():
-            shutil.chown(made.folder, account())
+        if owner := account():
+            shutil.chown(made.folder, owner)
         source = f"host=127.0.0.1 port={self.port} user={SUPERUSER} application_name={name}"
         made._run("pg_basebackup", "-D", str(made.folder), "-d", source, "-R", "-X", "stream", "-c", "fast")
         (made.folder / "server.log").unlink(missing_ok=True)

@@ -104,14 +104,14 @@ def cursor(said: Iterable[Said]) -> list[dict[str, Any]]:
 def qwen(said: Iterable[Said]) -> list[dict[str, Any]]:
     """A transcript of Qwen Code, with what it records of itself, and of hooks after each prompt."""
     told = "<qwen:user-prompt-submit-context>\nWe decided to keep {}.\n</qwen:user-prompt-submit-context>"
+    parts: list[dict[str, Any]]
     lines: list[dict[str, Any]] = [{"type": "system", "provenance": "system", "subtype": "ui_telemetry"}]
     for number, (who, text) in enumerate(said):
-        role, parts = (
-            ("user", []) if who == "user" else ("model", [{"text": "We decided to think.", "thought": True}])
-        )
-        message = {"role": role, "parts": [*parts, {"text": text}]}
         if who == "user":
-            message["parts"].append({"text": told.format(f"what was told {number}")})
+            role, parts = "user", [{"text": text}, {"text": told.format(f"what was told {number}")}]
+        else:
+            role, parts = "model", [{"text": "We decided to think.", "thought": True}, {"text": text}]
+        message = {"role": role, "parts": parts}
         lines.append(
             {"type": who, "timestamp": AT.format(number % 60), "sessionId": "s-1", "message": message}
         )

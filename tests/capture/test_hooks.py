@@ -660,7 +660,7 @@ def test_a_memory_is_given_once_by_a_hook_that_fails_to_capture_too(
     memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
     asked = "Do I prefer short or long answers?"
     with monkeypatch.context() as broken:
-        broken.setattr(capture, "capture_messages", lambda *_: {}["full disk"])
+        broken.setattr(capture, "capture_messages", lambda *_: dict[str, None]()["full disk"])
         assert "short answers" in hook("user-prompt", prompt=asked).out
         assert "full disk" in log_file().read_text()
     assert hook("user-prompt", prompt=asked).out == ""
@@ -672,7 +672,7 @@ def test_a_memory_that_was_found_but_not_given_is_given_with_the_next_prompt(
     memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
     asked = "Do I prefer short or long answers?"
     with monkeypatch.context() as broken:
-        broken.setattr(HookClient, "context", lambda *_: {}["closed pipe"])
+        broken.setattr(HookClient, "context", lambda *_: dict[str, None]()["closed pipe"])
         assert hook("user-prompt", prompt=asked).out == ""
     assert "short answers" in hook("user-prompt", prompt=asked).out
 

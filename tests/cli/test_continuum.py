@@ -108,8 +108,8 @@ def test_the_review_queue_from_the_command_line(run: Run, log: str, brain: Path)
     assert (nameless.code, "named reviewer" in nameless.err) == (2, True)
     unexplained = run("review", "approve", case["id"], "--reviewer", "Ana")
     assert (unexplained.code, "needs a reason" in unexplained.err) == (2, True)
-    later = run("review", "defer", case["id"], "--reviewer", "Ana", "--reason", "later", "--days", "3")
-    assert (later.code, "deferred for 3 days" in later.out) == (0, True)
+    deferred = run("review", "defer", case["id"], "--reviewer", "Ana", "--reason", "later", "--days", "3")
+    assert (deferred.code, "deferred for 3 days" in deferred.out) == (0, True)
     assert "0 cases" in run("review", "list").out
     approved = run("review", "approve", case["id"], "--reviewer", "Ana", "--reason", "proved")
     assert "ultra-low" in approved.out

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rlm_mem.memory import Memory
+from rlm_mem.store.core.brain_files import Runs
 from rlm_mem.store.local.folder import LocalBrainFiles
 from tests.postgres import Databases
 
@@ -76,10 +77,15 @@ def test_runs_of_all_namespaces_are_listed_once_in_either_folder(
             one.remember(f"Said in {name}.")
             one.recall(f"What was said in {name}?")
     target = tmp_path / "copy"
-    listed: list[object] = []
+    listed: list[str] = []
     runs = LocalBrainFiles.runs
+
+    def noted(files: LocalBrainFiles) -> Runs:
+        listed.append(files.namespace)
+        return runs(files)
+
     with monkeypatch.context() as patched:
-        patched.setattr(LocalBrainFiles, "runs", lambda self: listed.append(self.namespace) or runs(self))
+        patched.setattr(LocalBrainFiles, "runs", noted)
         copied = run("copy", str(target), "--all", "--json").json
     assert [(one["namespace"], one["equal"]) for one in copied] == [("a", True), ("b/c", True), ("d", True)]
     assert len(listed) == 3  # to find the namespaces, then in each folder, however many namespaces there are

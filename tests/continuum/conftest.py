@@ -16,7 +16,7 @@ from rlm_mem.continuum.files import TieredMemory, new_text
 from rlm_mem.continuum.schema import stamp, tier_fields
 from rlm_mem.continuum.traces import goal_signature
 
-STEPS = [
+STEPS: list[dict[str, Any]] = [
     {"tool": "WebFetch", "call": "https://example.org", "validation": "status 200", "on_error": "retry once"},
     {"tool": "Summarize", "call": "the page", "depends_on": [1], "result": "five lines"},
 ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rlm_mem import Memory
 from rlm_mem.continuum import Continuum
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
+from rlm_mem.store.core.changes import WriteTransaction
 
 from .conftest import added, by_hand, record
 
@@ -130,7 +133,12 @@ def test_an_invalid_file_takes_the_write_lock_once_and_again_when_it_was_edited(
     file, text = good.file, good.text
     taken: list[int] = []
     locked = continuum.changes.locked
-    monkeypatch.setattr(continuum.changes, "locked", lambda **more: (taken.append(1), locked(**more))[1])
+
+    def noted(**more: Any) -> AbstractContextManager[WriteTransaction]:
+        taken.append(1)
+        return locked(**more)
+
+    monkeypatch.setattr(continuum.changes, "locked", noted)
     continuum.sync()
     taken.clear()
     for edited, times in ((text.replace("mid", "sideways"), 1), (text.replace("Slowly", "Fast"), 1)):

@@ -88,7 +88,9 @@ def test_no_source_without_full_trust_brings_what_looks_like_a_tiered_memory(
             report = client.post("import", params={"name": file.name}, content=line, headers=BINARY).json()
     elif way == "mcp":
         service = Service(OpenMemory(Settings(brain=brain, every_tool=True)))
-        report = service.call("import", {"content": line, "name": file.name}).data
+        data = service.call("import", {"content": line, "name": file.name}).data
+        assert data is not None
+        report = data
         service.close()
     assert (
         "by the command only, without --trust" in report["conflicts"][0]["reason"] and not report["created"]

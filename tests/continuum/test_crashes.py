@@ -42,7 +42,7 @@ OPERATIONS = (
 LATER = DAY_1 + timedelta(days=61)
 
 
-def prepared(brain: Path) -> None:
+def prepared(brain: Path | str) -> None:
     """Something for every kind of step: logs to promote and to merge, a trace to elevate, one to downgrade."""
     clock = StillClock()
     continuum = open_continuum(brain, clock)
@@ -182,9 +182,9 @@ def test_an_unfinished_change_is_finished_by_the_next_process(
         try:
             publish = files.publish
 
-            def dies_with_its_record(source: Path, target: Path) -> None:
+            def dies_with_its_record(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
                 publish(source, target)
-                if target.suffix == ".redo":
+                if Path(target).suffix == ".redo":
                     os.kill(os.getpid(), signal.SIGKILL)
 
             files.publish = dies_with_its_record

@@ -31,7 +31,7 @@ note: >-
 frequency_history: ["high", 'mid']
 """
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 KEYS = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8).map("k".__add__)
 SCALARS = st.one_of(
     st.booleans(), st.integers(-(10**12), 10**12), TEXT.filter(bool),

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from rlm_mem.continuum import Continuum
+from rlm_mem.continuum.mirror import MARK
 from rlm_mem.continuum.rules import unmet
-from rlm_mem.continuum.traces import MARK
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.memory import Memory
 

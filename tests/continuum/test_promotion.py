@@ -9,6 +9,7 @@ import pytest
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.continuum import Continuum
+from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.continuum.runs import read_run
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.models.scripted import ScriptedLLM
@@ -165,7 +166,7 @@ def test_a_trace_stays_mid_when_one_condition_fails(
 
 
 def test_a_trace_that_just_meets_every_condition_becomes_a_learning(continuum: Continuum) -> None:
-    least = {
+    least: dict[str, Any] = {
         "usage_count": 20, "success_count": 19, "success_rate": 0.95, "confidence_score": 0.95, "validation_count": 5,
         "contexts": {"alpha": [15, 15], "beta": [5, 4]},
     }  # fmt: skip
@@ -202,10 +203,14 @@ def test_a_use_moves_confidence_as_specified_and_success_in_a_second_project_val
     continuum: Continuum,
 ) -> None:
     key = rewrite(continuum, trace_of(continuum), confidence_score=0.9).key
-    now = continuum.traces.use(key, success=True, project="beta").meta
+    used = continuum.traces.use(key, success=True, project="beta")
+    assert isinstance(used, TieredMemory)
+    now = used.meta
     assert now.confidence_score == pytest.approx(0.907)
     assert (now.validation_count, now.cross_project_validated) == (1, True)
-    now = continuum.traces.use(key, success=False, project="beta").meta
+    used = continuum.traces.use(key, success=False, project="beta")
+    assert isinstance(used, TieredMemory)
+    now = used.meta
     assert now.confidence_score == pytest.approx(0.907 * 0.97)
     assert (now.usage_count, now.successes) == (3, 2)
 

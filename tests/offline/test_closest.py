@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Clock
+from tests.offline.ranked import closest_to
 
 from rlm_mem.models.base import Message
 from rlm_mem.offline import OfflineLLM
-from rlm_mem.offline.closest import closest
 from rlm_mem.offline.extraction import piece
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence
@@ -75,7 +75,7 @@ _OF_A_SHOP = (
 
 def test_a_later_note_that_goes_on_from_the_nearest_is_among_the_first_three() -> None:
     notes = [_told(number, text) for number, text in enumerate(_OF_A_SHOP, 1)]
-    found = closest(analyse_question("What did we get for the broken lamps of the pallet?"), notes)
+    found = closest_to("What did we get for the broken lamps of the pallet?", notes)
     assert found[0].chunk_id == "chunk-7"
     assert "chunk-10" in [one.chunk_id for one in found[:3]]
 
@@ -83,7 +83,7 @@ def test_a_later_note_that_goes_on_from_the_nearest_is_among_the_first_three() -
 def test_an_earlier_note_with_the_same_rare_words_does_not_go_on_from_the_nearest() -> None:
     texts = (_OF_A_SHOP[-1], *_OF_A_SHOP[:-1])
     notes = [_told(number, text) for number, text in enumerate(texts, 1)]
-    found = closest(analyse_question("What did we get for the broken lamps of the pallet?"), notes)
+    found = closest_to("What did we get for the broken lamps of the pallet?", notes)
     assert [one.chunk_id for one in found] == ["chunk-8"]
 
 
@@ -92,7 +92,7 @@ def test_a_word_of_the_question_with_another_short_ending_relates_a_note() -> No
         _told(1, "Graduate office shifted my defence: 18 September at 10:00."),
         _told(2, "Mowed the lawn."),
     ]
-    found = closest(analyse_question("Where will I defend?"), notes)
+    found = closest_to("Where will I defend?", notes)
     assert [one.chunk_id for one in found] == ["chunk-1"]
 
 
@@ -101,7 +101,7 @@ def test_words_of_a_path_are_found_in_it() -> None:
         _told(1, "The file of the old tariff lies in the attic."),
         _told(2, "Leave internal/schema/legacy.go alone, the invoices read it."),
     ]
-    found = closest(analyse_question("Why is internal/schema/legacy.go off limits?"), notes)
+    found = closest_to("Why is internal/schema/legacy.go off limits?", notes)
     assert found[0].chunk_id == "chunk-2"
 
 
@@ -160,7 +160,7 @@ def test_what_the_question_asks_for_does_not_relate_a_memory_to_the_name_in_it(a
 def test_a_later_note_that_shares_only_function_words_does_not_go_on_from_the_nearest() -> None:
     notes = [_told(number, text) for number, text in enumerate(_OF_A_SHOP[:-1], 1)]
     notes.append(_told(10, "They were of the size to be put in there by us."))
-    found = closest(analyse_question("Who are the broken lamps of the pallet to be paid by?"), notes)
+    found = closest_to("Who are the broken lamps of the pallet to be paid by?", notes)
     assert [one.chunk_id for one in found] == ["chunk-7"]
 
 
@@ -619,15 +619,15 @@ def test_in_another_language_the_memory_with_most_words_of_the_question_is_close
     question: str, near: str, others: tuple[str, ...]
 ) -> None:
     passages = [Passage(text, text, score=3.0 - place) for place, text in enumerate((*others, near))]
-    assert closest(analyse_question(question), passages)[0].text == near
+    assert closest_to(question, passages)[0].text == near
 
 
 def test_words_of_a_passage_count_more_than_the_name_of_its_document() -> None:
     def part(document: str, text: str, score: float) -> Passage:
         return Passage(text, text, "", score=score, part=True, document=document, conversation_id=document)
 
-    found = closest(
-        analyse_question("Which exit code does the walrus report give?"),
+    found = closest_to(
+        "Which exit code does the walrus report give?",
         [
             part("walrus.md", "The walrus report is a table.", 1.0),
             part("options.md", "The report gives the exit code 2.", 1.0),
@@ -638,9 +638,8 @@ def test_words_of_a_passage_count_more_than_the_name_of_its_document() -> None:
 
 
 def test_words_in_other_lines_of_a_memory_bring_it_closer() -> None:
-    question = analyse_question("Which valve keeps the alder pump from overheating?")
-    found = closest(
-        question,
+    found = closest_to(
+        "Which valve keeps the alder pump from overheating?",
         [
             Passage("other", "The alder pump hums.", score=1.05),
             Passage("whole", "The alder pump turns.", score=1.0),
@@ -650,14 +649,16 @@ def test_words_in_other_lines_of_a_memory_bring_it_closer() -> None:
     assert [one.chunk_id for one in found] == ["whole", "other"]
 
 
-def test_a_name_in_a_heading_relates_a_memory(ask: Ask) -> None:
-    result = ask("When does a HeronFile become real?", "# lib.HeronFile.close\n\nFlush the object and end.")
-    assert result.outcome == "closest only"
-
-
-def test_a_word_that_begins_alike_relates_a_memory(ask: Ask) -> None:
-    result = ask("Why do we not use UUIDs?", "We use ULIDs for ids, UUIDv4 fragmented the index.")
-    assert result.outcome == "closest only"
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("When does a HeronFile become real?", "# lib.HeronFile.close\n\nFlush the object and end."),
+        ("Why do we not use UUIDs?", "We use ULIDs for ids, UUIDv4 fragmented the index."),
+    ],
+    ids=["a name in a heading", "a word that begins alike"],
+)
+def test_what_relates_a_memory(ask: Ask, question: str, note: str) -> None:
+    assert ask(question, note).outcome == "closest only"
 
 
 def test_the_label_of_a_note_does_not_hide_a_word_of_the_question(ask: Ask) -> None:

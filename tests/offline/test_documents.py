@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.offline.ranked import closest_to
 
 from rlm_mem import Memory
-from rlm_mem.offline.closest import closest
 from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.passages import Passage, unwrapped, without_earlier_versions
 from rlm_mem.offline.question import analyse_question
@@ -101,7 +101,7 @@ def test_a_setting_is_close_to_a_question_in_the_words_it_is_made_of() -> None:
         Passage("other", "retain_log=\nHow many lines stay.", heading="Pump"),
         Passage("setting", "maxClientCount=\nHow many may come.", heading="Pump"),
     ]
-    found = closest(analyse_question("What is the client count?"), passages)
+    found = closest_to("What is the client count?", passages)
     assert [one.chunk_id for one in found] == ["setting"]
 
 
@@ -143,7 +143,7 @@ def test_passages_of_the_document_that_is_named_come_first() -> None:
         Passage("other", text, score=1.0, heading="Heron", document="heron", conversation_id="heron"),
         Passage("named", text, score=1.0, heading="Stork", document="stork", conversation_id="stork"),
     ]
-    found = closest(analyse_question("How many workers does stork run?"), passages)
+    found = closest_to("How many workers does stork run?", passages)
     assert [one.chunk_id for one in found] == ["named", "other"]
 
 
@@ -154,10 +154,10 @@ def test_a_passage_of_two_versions_of_a_page_comes_once() -> None:
         for name, score in (("new", 2.0), ("old", 1.0))
     ]
     other = replace(passages[1], chunk_id="stork", document="stork")
-    question = analyse_question("How do I run several workers?")
-    assert [one.chunk_id for one in closest(question, [*passages, other])] == ["new", "stork"]
+    question = "How do I run several workers?"
+    assert [one.chunk_id for one in closest_to(question, [*passages, other])] == ["new", "stork"]
     notes = [replace(one, heading="") for one in passages]
-    assert len(closest(question, notes)) == 2, "a note that was made twice may be of two days"
+    assert len(closest_to(question, notes)) == 2, "a note that was made twice may be of two days"
 
 
 def test_a_part_of_a_sentence_of_a_document_comes_with_its_sentence() -> None:
@@ -200,7 +200,7 @@ def test_what_a_question_asks_for_brings_a_passage_of_a_document_closer(
         Passage("other", other, heading="Pump / Options", score=1.0),
         Passage("told", told, heading="Pump / Options", score=1.0),
     ]
-    assert closest(analyse_question(question), passages)[0].chunk_id == "told"
+    assert closest_to(question, passages)[0].chunk_id == "told"
 
 
 def test_every_document_of_the_tool_that_is_named_is_closer_than_those_of_others() -> None:
@@ -209,7 +209,7 @@ def test_every_document_of_the_tool_that_is_named_is_closer_than_those_of_others
         Passage("heron", "They go after 9 days.", heading="Options", document="heron-guide", conversation_id="h1"),
         Passage("log", "A log has a name.", heading="Options", document="heron-log", conversation_id="h2"),
     ]  # fmt: skip
-    found = closest(analyse_question("When do old lines of the Heron log go?"), passages)
+    found = closest_to("When do old lines of the Heron log go?", passages)
     assert [one.chunk_id for one in found].index("heron") < [one.chunk_id for one in found].index("stork")
 
 

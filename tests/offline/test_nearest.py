@@ -8,6 +8,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.models.base import SURE
+from rlm_mem.offline.closest import nearness
 from rlm_mem.offline.nearest import quotation, told_by_nearest
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
@@ -70,7 +71,8 @@ def test_a_quotation_has_the_sentence_after_it_if_both_are_short(tmp_path: Path)
     result = ask(tmp_path / "short", question, note)
     assert "a shed with a lock" in str(result.content or result.suggestion)
     long = Passage("chunk", note.replace("lock", "lock " + "and a lamp " * 20))
-    found = quotation(analyse_question(question), [long])
+    asked = analyse_question(question)
+    found = quotation(asked, [long], nearness(asked, [long]))
     assert found is not None
     assert found.text == "The beekeepers wrote to the orchard on Monday"
 
@@ -136,7 +138,7 @@ def test_a_document_is_quoted_as_a_suggestion_at_most(heading: str, certain: boo
         for number, text in enumerate(texts)
     ]
     question = analyse_question("Why did the vendor Tidemark walk away from us?")
-    found = told_by_nearest(question, passages, load_weights().nearest)
+    found = told_by_nearest(question, passages, nearness(question, passages), load_weights().nearest)
     assert found is not None
     assert found.answer == texts[0].rstrip(".")
     assert (found.confidence > SURE) is certain

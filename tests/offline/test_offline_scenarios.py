@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from offline_scenarios import CHECKED_ON, TUNED_ON, Store
+from tests.offline.offline_scenarios import CHECKED_ON, TUNED_ON, Store
 
 from rlm_mem.offline import OfflineLLM
 from rlm_mem.recall.recall import RecallOperation

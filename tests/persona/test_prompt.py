@@ -13,7 +13,7 @@ LIBRARY = Library()
 SLIDERS = LIBRARY.sliders()
 
 
-def composed(mode: str = "BASE", context: object = None, **values: int) -> str:
+def composed(mode: str = "BASE", /, context: object = None, **values: int) -> str:
     return compose_prompt(
         LIBRARY.personality(mode),
         LIBRARY.personality("BASE"),

@@ -359,12 +359,12 @@ def test_a_byte_changed_a_line_left_out_or_repeated_is_found(answered: Answered)
         other = data[:at] + bytes([data[at] ^ chance.choice((1, 2, 32))]) + data[at + 1 :]
         wrong += [] if verify(other).verdict == "altered" else [other[max(0, at - 20) : at + 20]]
     for number in range(len(lines)):
-        for other in (
+        for kept in (
             lines[:number] + lines[number + 1 :],
             lines[: number + 1] + lines[number:],
             lines[:number],
         ):
-            if verify(b"".join(other)).verdict != "altered":
+            if verify(b"".join(kept)).verdict != "altered":
                 wrong.append(b"line %d" % number)
     assert not wrong
 

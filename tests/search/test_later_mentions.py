@@ -214,11 +214,32 @@ def test_articles_of_a_foreign_question_tie_no_other_note_to_it(
     assert texts(memory, memory.search(ask))[0] == older
 
 
-def test_a_note_with_the_name_of_the_answer_and_few_words_of_the_question_comes_first(memory: Memory) -> None:
-    noted(memory, "2026-01-05", "We print the posters at Falk & Roth.")
-    newer = "Falk & Roth has shut its doors, Lindner is our printer."
-    noted(memory, "2026-03-05", newer)
-    assert texts(memory, memory.search("Where do we print the posters?"))[0] == newer
+@pytest.mark.parametrize(
+    ("older", "newer", "ask"),
+    [
+        ("We print the posters at Falk & Roth.", "Falk & Roth has shut its doors, Lindner is our printer.",
+         "Where do we print the posters?"),
+        ("Deploy\nThe deploy is on Tuesday.", "Deploy day\nThe deploy day is Thursday now.", "When is the deploy?"),
+        ("Our in-house billing library is called pennywise.",
+         "A letter about a trademark came. So pennywise was renamed to coinpurse.",
+         "What is our billing library called?"),
+        ("Class CE has lunch at 11:45.", "Lunch, new times:\n– CP: 11:30\n– CE: 12:20\n– CM: 13:00",
+         "When does class CE have lunch?"),
+        ("Macrogen does our sequencing.", "The Macrogen contract was not renewed. All plates go to Novogene.",
+         "Who does our sequencing?"),
+    ],
+    ids=[
+        "the name of the answer, and few words of the question", "a longer title without a further name",
+        "it ends the answer, and shares no more than a word", "a list with labels that belongs to no conversation",
+        "a name that opens the answer",
+    ],
+)  # fmt: skip
+def test_a_later_note_that_is_tied_to_the_answer_comes_first(
+    memory: Memory, older: str, newer: str, ask: str
+) -> None:
+    noted(memory, "2026-01-05", older)
+    chunk_id = noted(memory, "2026-03-05", newer)
+    assert memory.search(ask)[0].chunk_id == chunk_id
 
 
 @pytest.mark.parametrize(("title", "first"), [("Rowing club", 1), ("Cooking", 0)])
@@ -245,21 +266,6 @@ def test_an_article_on_another_thing_changes_nothing(memory: Memory) -> None:
     assert memory.search("Which instrument does Hanna Lind play?")[0].chunk_id == newer
 
 
-def test_an_article_under_a_longer_title_without_a_further_name_may_be_on_the_same_thing(
-    memory: Memory,
-) -> None:
-    noted(memory, "2026-01-07", "Deploy\nThe deploy is on Tuesday.")
-    newer = noted(memory, "2026-02-07", "Deploy day\nThe deploy day is Thursday now.")
-    assert memory.search("When is the deploy?")[0].chunk_id == newer
-
-
-def test_what_ends_the_answer_comes_first_though_it_shares_no_more_than_a_word(memory: Memory) -> None:
-    noted(memory, "2026-01-05", "Our in-house billing library is called pennywise.")
-    newer = "A letter about a trademark came. So pennywise was renamed to coinpurse."
-    noted(memory, "2026-03-05", newer)
-    assert texts(memory, memory.search("What is our billing library called?"))[0] == newer
-
-
 def test_later_notes_are_looked_up_for_the_note_of_the_answer_though_another_is_the_first_hit(
     memory: Memory,
 ) -> None:
@@ -273,12 +279,6 @@ def test_later_notes_are_looked_up_for_the_note_of_the_answer_though_another_is_
     assert "York" in str(answer.suggestion)
 
 
-def test_a_list_with_labels_is_a_note_if_it_belongs_to_no_conversation(memory: Memory) -> None:
-    noted(memory, "2026-01-05", "Class CE has lunch at 11:45.")
-    newer = noted(memory, "2026-03-05", "Lunch, new times:\n– CP: 11:30\n– CE: 12:20\n– CM: 13:00")
-    assert memory.search("When does class CE have lunch?")[0].chunk_id == newer
-
-
 def test_a_note_that_shares_a_word_with_a_long_one_by_chance_does_not_come_before_it(memory: Memory) -> None:
     older = noted(
         memory,
@@ -289,12 +289,6 @@ def test_a_note_that_shares_a_word_with_a_long_one_by_chance_does_not_come_befor
     noted(memory, "2026-03-05", "The raku evening is cancelled, the new date is 6 September.")
     ask = "How many spare gas bottles should stand ready at a raku firing?"
     assert memory.search(ask)[0].chunk_id == older
-
-
-def test_a_name_that_opens_the_answer_ties_a_later_note_to_it(memory: Memory) -> None:
-    noted(memory, "2026-01-05", "Macrogen does our sequencing.")
-    newer = noted(memory, "2026-03-05", "The Macrogen contract was not renewed. All plates go to Novogene.")
-    assert memory.search("Who does our sequencing?")[0].chunk_id == newer
 
 
 @pytest.mark.parametrize(

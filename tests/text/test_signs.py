@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from re import (
-    _constants as code,
-    _parser as parser,
-)
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -16,6 +13,7 @@ from rlm_mem.search import query
 from rlm_mem.text import by_language, distinct, factuality, present, update_score
 from rlm_mem.text.patterns import Expressions, SignedPattern, folded, signs_of
 
+code, parser = import_module("re._constants"), import_module("re._parser")  # which have no types
 ANYTHING, SIGN = "\0", "\1"
 """What no sign contains; and what stands for a form that has a sign."""
 

@@ -5,7 +5,7 @@ Every rule makes a bounded query of the index, so the cost of linking does not d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -48,6 +48,12 @@ class AutoLinker:
         self._config = config or chunk_store.config.ingest
         self.batch = batch
         self.index: ChunkStore | BatchIndex = chunk_store if batch is None else batch
+
+    def changed(self, chunk_ids: Iterable[str]) -> None:
+        """Forget what the index of the batch, if any, has of these chunks, which were changed."""
+        if self.batch is not None:
+            for chunk_id in chunk_ids:
+                self.batch.changed(chunk_id)
 
     def link_on_create(self, chunk: Chunk) -> Chunk:
         """Add automatic links to a new chunk; its existing links are kept.

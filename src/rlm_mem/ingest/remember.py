@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -375,74 +375,95 @@ def store_text(
         InvalidChunk, NotFoundError, ConflictError: a chunk to replace has the same words, does not exist, or was
             replaced already.
     """
-    index, former, limit = linker.index, text.former, store.config.ingest.max_similar
+    former = text.former
     if finder is not None:
         finder.enter(former)
     chunk_ids: list[str] = []
     new: list[Chunk] = []
-    known: list[str] = []
-    quarantined: list[str] = []
-    often = 0
+    known: list[_Stored] = []
     for place, (piece, fields) in enumerate(text.pieces):
-        alike: list[str] | None = None
         draft = drafts[place] if drafts is not None else None
-        same = index.find_same(piece.content, fields.get("conversation_id"))
-        if former and not place:
-            _check_former(store, former, same)
-        if same is not None and _was_superseded(store, same, former, fields.get("occurred_at")):
-            same = None  # the earlier chunk had been superseded by that time, so store a new one
-        if same is not None and finder is not None and finder.states(piece.content):
-            draft = draft or store.draft(piece.content, fields, text.extra)
-            alike = linker.alike(piece.content)
-            latest = _latest_same(store, same, alike)
-            if latest is not None and finder.is_said_otherwise(draft, latest):
-                same = None  # its statement is in force again
-        hidden: str | None = None
-        if same is None:
-            alike = linker.alike(piece.content) if alike is None else alike
-            hidden = store.quarantined_among(alike) if alike else None
-        if same is None and hidden is None and not text.again and not former:
-            same = _newest_if_frequent(store, alike or (), limit) if 0 < limit <= len(alike or ()) else None
-            often += same is not None
-        if hidden is not None:
-            if former and not place:
-                raise ConflictError(
-                    f"{hidden} has the same words and is in quarantine, so it can replace nothing",
-                    hint="a person can release it, as rlm-mem chunk release does; or give other words",
-                )
-            known.append(hidden)
-            quarantined.append(hidden)
-            chunk_ids.append(hidden)
-        elif same is None:
+        stored, draft, alike = _stored_already(store, linker, text, place, draft, finder)
+        if stored is None:
             new.append(
                 store_piece(store, linker, piece, fields, text.extra, finder=finder, draft=draft, alike=alike)
             )
             chunk_ids.append(new[-1].id)
         else:
-            known.append(same)
-            chunk_ids.append(same)
-            if update_repeated(store, same, fields) and linker.batch is not None:
-                linker.batch.changed(same)
+            known.append(stored)
+            chunk_ids.append(stored.chunk_id)
+            if not stored.quarantined and update_repeated(store, stored.chunk_id, fields):
+                linker.changed([stored.chunk_id])
         if progress is not None:
             progress(piece.index + 1, len(text.pieces))
     if former:
         store.supersede_all(list(dict.fromkeys(former)), chunk_ids[0])
-        if linker.batch is not None:
-            for old_id in former:
-                linker.batch.changed(old_id)
+        linker.changed(former)
     if finder is not None:
         finder.done()
     return RememberResult(
         chunk_ids=list(dict.fromkeys(chunk_ids)),
         created=len(new),
-        duplicates=list(dict.fromkeys(known)),
+        duplicates=list(dict.fromkeys(one.chunk_id for one in known)),
         tokens=sum(map(attrgetter("tokens"), new)),
         secrets=text.found.report() if text.found.found else SecretsFound(),
         replaced=list(dict.fromkeys([*former, *(finder.replaced if finder is not None else ())])),
         proposed=finder.cases if finder is not None else [],
-        not_stored=often,
-        quarantined=list(dict.fromkeys(quarantined)),
+        not_stored=sum(one.frequent for one in known),
+        quarantined=list(dict.fromkeys(one.chunk_id for one in known if one.quarantined)),
     )
+
+
+class _Stored(NamedTuple):
+    """The chunk that has the words of a piece already; ``frequent``: so many nearly do that no other is stored."""
+
+    chunk_id: str
+    quarantined: bool = False
+    frequent: bool = False
+
+
+def _stored_already(
+    store: ChunkStore,
+    linker: AutoLinker,
+    text: PreparedText,
+    place: int,
+    draft: Chunk | None,
+    finder: LinkFinder | None,
+) -> tuple[_Stored | None, Chunk | None, list[str] | None]:
+    """The chunk that has the words of a piece, if it is not to be stored; its draft and equivalent chunks, if known.
+
+    Raises:
+        InvalidChunk, NotFoundError, ConflictError: as :func:`store_text`.
+    """
+    (piece, fields), former = text.pieces[place], text.former
+    alike: list[str] | None = None
+    same = linker.index.find_same(piece.content, fields.get("conversation_id"))
+    if former and not place:
+        _check_former(store, former, same)
+    if same is not None and _was_superseded(store, same, former, fields.get("occurred_at")):
+        same = None  # the earlier chunk had been superseded by that time, so store a new one
+    if same is not None and finder is not None and finder.states(piece.content):
+        draft = draft or store.draft(piece.content, fields, text.extra)
+        alike = linker.alike(piece.content)
+        latest = _latest_same(store, same, alike)
+        if latest is not None and finder.is_said_otherwise(draft, latest):
+            same = None  # its statement is in force again
+    if same is not None:
+        return _Stored(same), draft, alike
+    alike = linker.alike(piece.content) if alike is None else alike
+    hidden = store.quarantined_among(alike) if alike else None
+    if hidden is not None:
+        if former and not place:
+            raise ConflictError(
+                f"{hidden} has the same words and is in quarantine, so it can replace nothing",
+                hint="a person can release it, as rlm-mem chunk release does; or give other words",
+            )
+        return _Stored(hidden, quarantined=True), draft, alike
+    limit = store.config.ingest.max_similar
+    if not text.again and not former and 0 < limit <= len(alike):
+        newest = _newest_if_frequent(store, alike, limit)
+        return _Stored(newest, frequent=True) if newest is not None else None, draft, alike
+    return None, draft, alike
 
 
 def after_commit(store: ChunkStore, text: PreparedText, made: RememberResult) -> None:

@@ -65,8 +65,8 @@ _PLAIN_WORD = late(r"[^\W_]+")
 _KINDS_WITH_FORM = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
 
 
-def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
-    """Up to five passages of different chunks that are related to ``question``, nearest first.
+def closest(question: Question, passages: Sequence[Passage], own: Sequence[float]) -> list[Passage]:
+    """Up to five passages of different chunks that are related to ``question``, nearest first; ``own``: their nearness.
 
     Of equal passages of a document that is there twice, such as two versions of a manual, one is returned.
     If one has a word of the question or a synonym, passages with only a word of the same class are left out. If
@@ -74,7 +74,7 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     any case.
     """
     days = _days_asked(question)
-    own = nearness(question, passages)
+    near: Sequence[float]
     if is_foreign(question.text):  # the words of other rules are English
         near, relations = own, [float(share > 0) for share in own]
     else:

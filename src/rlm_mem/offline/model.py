@@ -21,7 +21,7 @@ from typing import Any, Unpack
 
 from rlm_mem.chunk import normalise_unicode
 from rlm_mem.models.base import SURE, Completion, Message, Options, Prompt, Usage, as_messages, unbroken
-from rlm_mem.offline.closest import closest
+from rlm_mem.offline.closest import closest, nearness
 from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.extraction import with_correction
 from rlm_mem.offline.multi_hop import follow
@@ -292,49 +292,56 @@ def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
     data = _decoded(unbroken(context)) if context is not None else None
     called = _reader_context(prompt, data)
     if called is not None:
-        question = analyse_question(str(called.get("question", "")))
-        passages, near = _context_passages(called), _context_passages(called, wider=True)
-        if not is_of_the_past(question.text):
-            passages, near = without_earlier_versions(passages), without_earlier_versions(near)
-        found = read(question, passages, weights)
-        answered = found.answer is not None and found.answerable >= weights.bar
-        given = called.get("sought")
-        sought = [str(one) for one in given] if isinstance(given, list) else []
-        way = follow(question, passages, sought)
-        if way is None and answered and question.kind == "who":
-            way = name_of_role(found, _passages_of_list(called, "more"), sought, weights)
-        if isinstance(way, Reading):
-            found, answered = way, True
-        elif way is not None:
-            answered = False
-        if "wider" in called and not isinstance(way, str) and not (answered and found.confidence > SURE):
-            told = told_by_nearest(question, near, weights.nearest)
-            # An answer that later notes change rests on several.
-            if told is not None and (not answered or (told.confidence > SURE and len(found.passages) == 1)):
-                found, answered = told, True
-        found = with_correction(found)
-        sure = answered and found.confidence > SURE
-        cited = list(found.passages) if answered else []
-        if not sure:
-            cited += closest(question, near)
-        reply = {
-            "answer": found.answer if sure else None,
-            "suggestion": found.answer if answered and not sure else None,
-            "held": round(found.answerable, 2),
-            # Without either: the probability that there is none.
-            "confidence": round(found.confidence if answered else 1 - found.answerable, 2),
-            "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in cited)),
-        }
-        if not sure:
-            reply["documents"] = list(named_documents(question, passages))[:_MAX_DOCUMENTS]
-        if isinstance(way, str):
-            reply["sought"] = [*sought, way]
-        return json.dumps(reply, ensure_ascii=False)
+        return json.dumps(_reading_for_program(called, weights), ensure_ascii=False)
     has_context = context is not None
     given = prompt.partition("<context>")[0].strip() if has_context else prompt.strip()
     asked, text = (given, _texts(data)) if has_context else _question_and_text(given)
     found = read(analyse_question(asked), _passages_of(text), weights)
     return found.answer if found.answer and found.answerable >= weights.bar / 2 else _NO_ANSWER
+
+
+def _reading_for_program(called: dict[str, Any], weights: Weights) -> dict[str, Any]:
+    """The reply to a program; only to one that has searched in other words with a suggestion and closest memories."""
+    question = analyse_question(str(called.get("question", "")))
+    last = "wider" in called
+    passages, shown = _context_passages(called), _context_passages(called, wider=True)
+    if not is_of_the_past(question.text):
+        passages, shown = without_earlier_versions(passages), without_earlier_versions(shown)
+    found = read(question, passages, weights)
+    answered = found.answer is not None and found.answerable >= weights.bar
+    given = called.get("sought")
+    sought = [str(one) for one in given] if isinstance(given, list) else []
+    way = follow(question, passages, sought)
+    if way is None and answered and question.kind == "who":
+        way = name_of_role(found, _passages_of_list(called, "more"), sought, weights)
+    if isinstance(way, Reading):
+        found, answered = way, True
+    elif way is not None:
+        answered = False
+    near = nearness(question, shown) if last and not (answered and found.confidence > SURE) else []
+    if near and not isinstance(way, str):
+        told = told_by_nearest(question, shown, near, weights.nearest)
+        # An answer that later notes change rests on several.
+        if told is not None and (not answered or (told.confidence > SURE and len(found.passages) == 1)):
+            found, answered = told, True
+    found = with_correction(found)
+    sure = answered and found.confidence > SURE
+    cited = list(found.passages) if answered else []
+    if near and not sure:
+        cited += closest(question, shown, near)
+    reply = {
+        "answer": found.answer if sure else None,
+        "suggestion": found.answer if answered and not sure else None,
+        "held": round(found.answerable, 2),
+        # Without either: the probability that there is none.
+        "confidence": round(found.confidence if answered else 1 - found.answerable, 2),
+        "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in cited)),
+    }
+    if not sure:
+        reply["documents"] = list(named_documents(question, passages))[:_MAX_DOCUMENTS]
+    if isinstance(way, str):
+        reply["sought"] = [*sought, way]
+    return reply
 
 
 def _decoded(text: str) -> Any:
@@ -372,17 +379,7 @@ def _passages_of(text: str) -> list[Passage]:
     for segment in split_segments(text)[:200]:
         body = text[segment.body_start : segment.end]
         previous = found[-1] if found else None
-        found.append(
-            Passage(
-                "",
-                body,
-                segment.author or "",
-                None,
-                0.0,
-                previous.author if previous else "",
-                previous.text if previous else "",
-            )
-        )
+        found.append(Passage("", body, segment.author or "", before=previous.text if previous else ""))
     return found
 
 
@@ -406,7 +403,7 @@ def _passage(data: dict[str, Any]) -> Passage:
     return Passage(
         str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(at),
         float(score) if isinstance(score, int | float) and math.isfinite(score) else 0.0,
-        before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
+        before[before_label.end() :] if before_label else before,
         current, _text(data, "heading")[:200], bool(data.get("untrusted")),
         isinstance(data.get("parts"), int) and data["parts"] > 1,
         _text(data, "document")[:400], str(data.get("conversation_id") or ""),

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rlm_mem.models.base import SURE
-from rlm_mem.offline.closest import nearness
 from rlm_mem.offline.extraction import MAX_WORDS, trimmed
 from rlm_mem.offline.features import with_unspoken_names
 from rlm_mem.offline.notes import EXACT_FIT, is_notes, nearest_line
@@ -60,29 +59,30 @@ class Quotation:
     signs: Mapping[str, float]
 
 
-def quotation(question: Question, passages: Sequence[Passage]) -> Quotation | None:
+def quotation(question: Question, passages: Sequence[Passage], near: Sequence[float]) -> Quotation | None:
     """The sentence of the nearest memory that is nearest to a question, with the one after it if both are short.
 
     None if there is none, or none with the figure, the time, the person or the place asked for.
+
+    Args:
+        near: how near each passage is (:func:`~rlm_mem.offline.closest.nearness`).
     """
-    current = [one for one in passages if one.current]
-    near = nearness(question, current)
-    first = max(range(len(current)), key=near.__getitem__, default=-1)
-    line = nearest_line(question, current[first]) if first >= 0 else None
-    if line is None or (question.kind in _OF_FORM and line.fit < 0):
+    current = [pair for pair in zip(passages, near, strict=True) if pair[0].current]
+    passage, most = max(current, key=lambda pair: pair[1], default=(None, 0.0))
+    line = nearest_line(question, passage) if passage is not None else None
+    if passage is None or line is None or (question.kind in _OF_FORM and line.fit < 0):
         return None
-    passage = current[first]
     text = _quoted(passage, line.sentence, line.number)
-    others = (score for one, score in zip(current, near, strict=True) if one.chunk_id != passage.chunk_id)
+    others = (score for one, score in current if one.chunk_id != passage.chunk_id)
     signs = {
         "matched": line.share,
         "fits": float(line.fit >= EXACT_FIT),
         "only": line.share * line.alone,
         "statement": float(question.kind in _STATEMENTS),
         "whole": float(len(" ".join(passage.text.split()).rstrip(".")) <= len(text) + 2),
-        "lead": min(1.0, near[first] - max(others, default=0.0)),
+        "lead": min(1.0, most - max(others, default=0.0)),
         "nameless": float(not question.names),
-        "words": min(8, len(with_unspoken_names(question, current).strong)) / 4,
+        "words": min(8, len(with_unspoken_names(question, passages).strong)) / 4,
     }
     return Quotation(text, passage, signs)
 
@@ -96,7 +96,7 @@ def _quoted(passage: Passage, sentence: Sentence, number: int) -> str:
 
 
 def told_by_nearest(
-    question: Question, passages: Sequence[Passage], table: Mapping[str, float]
+    question: Question, passages: Sequence[Passage], near: Sequence[float], table: Mapping[str, float]
 ) -> Reading | None:
     """A quotation of the nearest memory as an answer or, with a lower confidence, as a suggestion; None if unlikely.
 
@@ -107,7 +107,7 @@ def told_by_nearest(
     """
     if is_foreign(question.text):
         return None
-    found = quotation(question, passages)
+    found = quotation(question, passages, near)
     likely = logistic(found.signs, table) if found is not None else 0.0
     if found is None or likely < SUGGESTS_FROM:
         return None

@@ -21,7 +21,7 @@ from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_s
 from rlm_mem.offline.phrases import FULL_NAME, FUNCTION_WORDS, PATH, ROLE
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.whole_values import whole_value
-from rlm_mem.offline.word_classes import NUMBER, RELATIONS, Relation, degree, stem_of, value_pattern
+from rlm_mem.offline.word_classes import NUMBER, RELATIONS, Relation, degree, stem_of
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late, word_set
 
@@ -401,10 +401,6 @@ def _relations(question: Question) -> list[Relation]:
 def _lines(passage: Passage) -> list[_Line]:
     """The sentences of a note except questions; one with a pronoun or without a name gets the names before it."""
     found = []
-    opening = Sentence(passage.text, 0).words[:1]
-    # "Their contact is …": the passage continues the one before it.
-    continues = opening and opening[0].low in _THIRD_PERSON
-    before = _capitals_of(Sentence(passage.before, 0)) if continues else frozenset()
     names: frozenset[str] = frozenset()
     continued: frozenset[str] = frozenset()  # stems of the sentence before, if it has a pronoun itself
     heading = heading_stems(passage.heading)
@@ -418,7 +414,7 @@ def _lines(passage: Passage) -> list[_Line]:
             sentence = replace(sentence, text=sentence.text[:_MAX_SENTENCE])
         pronoun = any(word.low in _THIRD_PERSON for word in sentence.words)
         nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
-        antecedents = before | continued if pronoun else earlier if nameless else frozenset()
+        antecedents = (earlier | continued) if pronoun else earlier if nameless else frozenset()
         stems = _with_compounds(sentence) | antecedents | author
         # The context of a sentence: its whole note, or in a document the adjacent sentences and the heading; the
         # adjacent rows of a table are about other things.
@@ -426,7 +422,6 @@ def _lines(passage: Passage) -> list[_Line]:
         beside = passage.sentences[max(0, number - near) : number + near + 1]
         context = frozenset().union(*(one.stems for one in beside)) if passage.of_document else passage.stems
         found.append(_Line(passage, number, sentence, stems, context | heading | passage.document_stems))
-        before |= _capitals_of(sentence)
         continued = sentence.stems if pronoun else frozenset()
     return found
 
@@ -479,9 +474,7 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
         elif not match and term in line.around:
             match = 0.3 if term in topic else 0.55
         if term in topic and not match:
-            pattern = value_pattern(term)
-            if pattern is None or not pattern.search(line.sentence.text):
-                weight *= 2.2  # the subject of the question is missing
+            weight *= 2.2  # the subject of the question is missing
         matched += weight * match
         total += weight
     for relation in _relations(question):
@@ -605,8 +598,8 @@ def _compound_parts(word: Word) -> list[str]:
 def _is_quotable(
     question: Question, wanted: dict[str, float], line: _Line, matched: float, elsewhere: frozenset[str]
 ) -> bool:
-    """Whether a sentence may be quoted whole: it matches most of the question itself, and adds something."""
-    if matched < _MIN_SHARE_WHOLE or not _adds_content(question, line) or not _defines(question, line):
+    """Whether a sentence may be quoted whole: it matches most of the question itself."""
+    if matched < _MIN_SHARE_WHOLE or not _defines(question, line):
         return False
     stems, names = _with_compounds(line.sentence), _name_stems(question)
     own = {term: degree(term, line.stems if term in names else stems, line.sentence.text) for term in wanted}
@@ -632,13 +625,6 @@ def _defines(question: Question, line: _Line) -> bool:
 
 
 _WAY_ASKED = late(r"\W*how (?:to|(?:do|can|could|should|would|must) (?:i|we|you|one))\b", re.IGNORECASE)
-
-
-def _adds_content(question: Question, line: _Line) -> bool:
-    """Whether a sentence has a content word that is not in the question."""
-    asked = {*question.terms, *_name_stems(question)}
-    words = [word for word in line.sentence.words if word.low not in FUNCTION_WORDS and word.low[0].isalnum()]
-    return any(word.stem not in asked for word in words)
 
 
 def _is_modifier(word: Word) -> bool:

@@ -84,8 +84,8 @@ class Sentence:
 class Passage:
     """A turn, a sentence or a short paragraph that the search found.
 
-    ``at`` is its time, if known; ``before`` is what ``before_author`` said just before it, if anything; ``score``
-    is its search score; ``current`` is False if a later memory replaces it; ``heading`` is the heading of its
+    ``at`` is its time, if known; ``before`` is what was said just before it, if anything; ``score`` is its search
+    score; ``current`` is False if a later memory replaces it; ``heading`` is the heading of its
     section in a document; ``untrusted``: it did not come from a person or an agent; ``part``: it is a part of a
     text that was too long for one memory; ``document``: title and file name of that text, and ``conversation_id``
     its conversation, if known; ``later``: a later note on the same subject that the search marked.
@@ -96,7 +96,6 @@ class Passage:
     author: str = ""
     at: datetime | None = None
     score: float = 0.0
-    before_author: str = ""
     before: str = ""
     current: bool = True
     heading: str = ""

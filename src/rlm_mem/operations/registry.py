@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from rlm_mem.operations import (
+    archive,
+    asking,
+    batches,
+    chunks,
+    erasing,
+    links,
+    moving,
+    personas,
+    receipts,
+    records,
+    remembering,
+    reviews,
+    server,
+    sessions,
+    tiers,
+    tokens,
+)
 from rlm_mem.operations.operation import Operation
 
-_GROUPS = (
-    "server remembering chunks archive links batches asking sessions tiers reviews personas records receipts moving "
-    "erasing tokens"
-)
-
-OPERATIONS: tuple[Operation, ...] = tuple(
-    operation
-    for group in _GROUPS.split()
-    for operation in import_module(f"rlm_mem.operations.{group}").OPERATIONS
+OPERATIONS: tuple[Operation, ...] = (
+    *server.OPERATIONS,
+    *remembering.OPERATIONS,
+    *chunks.OPERATIONS,
+    *archive.OPERATIONS,
+    *links.OPERATIONS,
+    *batches.OPERATIONS,
+    *asking.OPERATIONS,
+    *sessions.OPERATIONS,
+    *tiers.OPERATIONS,
+    *reviews.OPERATIONS,
+    *personas.OPERATIONS,
+    *records.OPERATIONS,
+    *receipts.OPERATIONS,
+    *moving.OPERATIONS,
+    *erasing.OPERATIONS,
+    *tokens.OPERATIONS,
 )
 
 #: The operations that HTTP offers.

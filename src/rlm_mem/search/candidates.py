@@ -52,11 +52,8 @@ class CandidateSet(Struct, frozen=True):
     Per chunk:
         chunk_ids: their ids.
         doc: number in the index, for ties and further queries of the index only.
-        chunk_conv: index into the conversation arrays. A chunk without a conversation is a conversation of its own.
-        chunk_at: epoch seconds of occurred_at, else of created_at.
-        chunk_type, confidence, valid_from, valid_to, superseded_by: as in the chunk (times as strings or None); the
-            last two are None throughout when outdated chunks are to be ranked like any other.
-        first_stage: BM25 over the whole chunk, 0 for a chunk added as a neighbour or by date.
+        chunk_type, confidence, valid_to, superseded_by: as in the chunk (times as strings or None); the last two are
+            None throughout when outdated chunks are to be ranked like any other.
         chunk_eligible: may be a result: passes the filters and is a candidate or close to one. The others are
             context for window features only.
     Per segment:
@@ -64,7 +61,7 @@ class CandidateSet(Struct, frozen=True):
         seg_no: number of the segment within its chunk.
         start, end: character offsets in the chunk's content.
         run: number of the unbroken stretch of a conversation.
-        conv: index into the conversation arrays.
+        conv: index into the conversation arrays. A chunk without a conversation is a conversation of its own.
         conv_pos: number of the segment within its conversation (0 = first); exact among the first few chunks,
             1,000,000 or more further on.
         author: index into ``authors``; -1 for none.
@@ -86,14 +83,10 @@ class CandidateSet(Struct, frozen=True):
 
     chunk_ids: list[str]
     doc: npt.NDArray[np.int64]  # [M]
-    chunk_conv: npt.NDArray[np.int64]  # [M]
-    chunk_at: npt.NDArray[np.float64]  # [M]
     chunk_type: list[str]  # [M]
     confidence: npt.NDArray[np.float64]  # [M]
-    valid_from: list[str | None]  # [M]
     valid_to: list[str | None]  # [M]
     superseded_by: list[str | None]  # [M]
-    first_stage: npt.NDArray[np.float64]  # [M]
     chunk_eligible: npt.NDArray[np.bool_]  # [M]
 
     chunk_index: npt.NDArray[np.int64]  # [S]
@@ -156,7 +149,6 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     # A chunk may have been removed since the postings were read: it is left out.
     kept = contained(hood.doc, there)
     eligible = hood.near[kept] & np.array(rows.accepted, np.bool_)
-    first_stage = _scores_of(there, docs, scores)
     per_chunk = np.diff(decoded.chunk_start)
     chunk_index = np.repeat(np.arange(len(there)), per_chunk)
     seg_no = np.arange(len(chunk_index)) - np.repeat(decoded.chunk_start[:-1], per_chunk)
@@ -165,7 +157,6 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     conv_tf, conv_length = _conversation_figures(
         source, terms, decoded, tf, chunk_index, conversation, numbers
     )
-    at = np.array(rows.at, np.float64)
     authors = distinct(decoded.author)
     names = source.author_names(authors[authors >= 0])
     allowed = eligible[chunk_index]
@@ -175,14 +166,10 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     return CandidateSet(
         chunk_ids=list(rows.chunk_id),
         doc=there,
-        chunk_conv=conversation,
-        chunk_at=at,
         chunk_type=list(rows.type),
         confidence=np.array(rows.confidence, np.float64),
-        valid_from=list(rows.valid_from),
         valid_to=[None] * len(there) if alike else list(rows.valid_to),
         superseded_by=[None] * len(there) if alike else list(rows.superseded_by),
-        first_stage=first_stage,
         chunk_eligible=eligible,
         chunk_index=chunk_index,
         seg_no=seg_no,
@@ -192,7 +179,7 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
         conv=conversation[chunk_index],
         conv_pos=hood.segments_before[kept][chunk_index] + seg_no,
         author=np.searchsorted(authors, decoded.author) - int(np.count_nonzero(authors < 0)),
-        at=at[chunk_index],
+        at=np.array(rows.at, np.float64)[chunk_index],
         flags=decoded.flags,
         length=decoded.length,
         tf=tf,
@@ -255,19 +242,6 @@ def _within_period(filters: Filters, first: datetime, end: datetime) -> Filters 
     return structs.replace(
         filters, start=start.isoformat(), end=(stop - timedelta(microseconds=1)).isoformat()
     )
-
-
-def _scores_of(
-    docs: npt.NDArray[np.int64], best: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Return the first-stage score of each document, or 0."""
-    found = np.zeros(len(docs))
-    if len(best):
-        order = np.argsort(best)
-        place = np.minimum(np.searchsorted(best, docs, sorter=order), len(best) - 1)
-        hit = best[order[place]] == docs
-        found[hit] = scores[order[place[hit]]]
-    return found
 
 
 def _frequencies(decoded: DecodedSegments, terms: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:

@@ -50,7 +50,6 @@ def _merged(a: CandidateSet, b: CandidateSet) -> CandidateSet:
     return CandidateSet(
         **plain,
         doc=_concatenated(a.doc, b.doc),
-        chunk_conv=np.concatenate([a.chunk_conv, b.chunk_conv + conversations]),
         chunk_index=np.concatenate([a.chunk_index, b.chunk_index + chunks]),
         run=_concatenated(a.run, b.run),
         conv=np.concatenate([a.conv, b.conv + conversations]),
@@ -66,11 +65,11 @@ def _merged(a: CandidateSet, b: CandidateSet) -> CandidateSet:
 
 
 _PLAIN_ARRAYS = (
-    "chunk_at", "confidence", "first_stage", "chunk_eligible", "seg_no", "start", "end", "conv_pos", "at", "flags",
+    "confidence", "chunk_eligible", "seg_no", "start", "end", "conv_pos", "at", "flags",
     "length", "tf", "eligible", "words", "asked", "conv_tf", "conv_length",
 )  # fmt: skip
 """Arrays without numbers of chunks, conversations or authors, which are simply put one after the other."""
-_LISTS = ("chunk_ids", "chunk_type", "valid_from", "valid_to", "superseded_by")
+_LISTS = ("chunk_ids", "chunk_type", "valid_to", "superseded_by")
 _COUNTS = ("n_segments", "n_chunks", "n_conversations", "df", "chunk_df", "conv_df")
 
 
