@@ -411,7 +411,7 @@ def test_a_page_of_the_review_queue_holds_thirty_cases_and_each_side_leads_to_it
     for chunk_id in (newer, older):
         chunk = site.memory.get(chunk_id)
         assert chunk is not None
-        assert f' href="/memories/{chunk_id}" dir="auto">{chunk.content}</a>' in page
+        assert f' href="/memories/{chunk_id}" dir="auto"' in page and f">{chunk.content}</a>" in page
     last = site.memory.continuum.review.cases()[-1].id
     refused = site.post(f"/review/{last}", 400, do="approve", reviewer="agent", reason="because")
     assert f'id="{last}"' in refused
