@@ -24,7 +24,7 @@ from rlm_mem.offline.word_classes import stem_of
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
-from rlm_mem.text.distinct import exceptions, is_passing
+from rlm_mem.text.distinct import exceptions, is_passing, names_other_option
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.languages import analyser_of, is_foreign
 from rlm_mem.text.patterns import late
@@ -427,9 +427,11 @@ def _may_be_given(reading: Reading, later: Passage, notes: _Notes) -> bool:
 def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:
     """Whether a later note shares a word with the question and the answer's note, or with the answer, except figures.
 
-    Another number or name of that note is not enough.
+    Another number or name of that note is not enough, another one of the alternatives in question is.
     """
     asked, terms = notes.asked, notes.analyser.terms
+    if names_other_option(asked, *(frozenset(terms(one.text)) for one in (reading.passages[0], later))):
+        return True
     before, after = (frozenset(terms(f"{one.author} {one.text}")) for one in (reading.passages[0], later))
     value = {stem for stem in terms(str(reading.answer)) if not stem[0].isdigit()}
     return not after.isdisjoint((asked.stems & before) | (value - asked.stems))
@@ -497,7 +499,15 @@ def _with_retelling(question: Question, reading: Reading, notes: _Notes) -> Read
         home = reading.passages[0]
         least = _MIN_REMATCH * matched_share(question, home)
         changed = (one for one in passages if _changes(home, one, notes))
-        later = next((one for one in changed if matched_share(question, one) >= least), None)
+        later = next(
+            (
+                one
+                for one in changed
+                if names_other_option(asked, stems[home.text], stems[one.text])
+                or matched_share(question, one) >= least
+            ),
+            None,
+        )
         if later is None:
             break
         later_reading = _read(question, [later])

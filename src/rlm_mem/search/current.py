@@ -17,6 +17,7 @@ from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import origin_mark, rank
 from rlm_mem.search.ranking import STEP, Hit, OtherNote
 from rlm_mem.store.core.records import surroundings
+from rlm_mem.text.by_language import ENDED
 from rlm_mem.text.distinct import is_passing
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
@@ -42,6 +43,8 @@ LONGEST_NOTE = 600
 ANSWERING = 3
 #: Number of best hits in which a later note is looked for.
 NEAR = 10
+#: Log-odds above which a note without the words of the question comes first if it plainly states a change.
+_PLAINLY = 1.0
 #: Most time between the first and the last file of a copy.
 _WRITTEN_TOGETHER = timedelta(minutes=1)
 #: Most successive changes that are followed.
@@ -254,6 +257,22 @@ def retelling_place(
     return best
 
 
+def _changing_place(
+    hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser, *, near: int
+) -> int:
+    """Return the place of the hit from ``near`` on that most probably states in plain words a change of the first one.
+
+    0 for none. It may lack every word of the question, except one that limits this ("in production").
+    """
+    place = retelling_place(hits, read, asked, analyser, near=near, least=_PLAINLY) if len(hits) > near else 0
+    if place < near:
+        return 0
+    texts, stems = compared_texts([hits[0], hits[place]], read, analyser)
+    limits = asked.limits - stems[texts[1]]
+    is_tied = are_tied(texts[0], texts[1], analyser)
+    return place if is_tied and not limits and ENDED.found_in(texts[1]) else 0
+
+
 def compared_texts(
     hits: list[Hit], read: Mapping[str, Chunk], analyser: Analyser
 ) -> tuple[list[str], dict[str, frozenset[str]]]:
@@ -336,8 +355,8 @@ def with_distant_first(
 ) -> list[Hit]:
     """Put a later note with few words of the question first if it changes what the first hit says, at least probably.
 
-    As such a note may be about anything, it must state that the value of the first hit has ended, or repeat half of the
-    first hit's answer to the question.
+    As such a note may be about anything, it must state that the value of the first hit has ended, repeat half of the
+    first hit's answer to the question, or be tied to the first hit, plainly state a change, and be more probable.
 
     Args:
         beside: notes made after the first hit that share rare words with it.
@@ -350,6 +369,7 @@ def with_distant_first(
     else:
         compared = len(hits[:COMPARED])
         place = retelling_place([*near, *beside], read, asked, analyser, near=compared, repeats=True)
+        place = place or _changing_place([*near, *beside], read, asked, analyser, near=len(near))
         if place < compared:
             return hits
     if place < len(near):
