@@ -26,6 +26,7 @@ from rlm_mem.text.update_score import (
     MAY_END,
     POSSIBLE,
     are_tied,
+    gives_other_value,
     may_state_change,
     repeats_value,
     retelling,
@@ -220,6 +221,27 @@ def retelling_place(
 ) -> int:
     """Return the place of the hit that most probably retells the first one's answer; 0 for none likely enough.
 
+    Args: as for :func:`retelling_places`.
+    """
+    odds = retelling_places(
+        hits, read, asked, analyser, near=near, least=least, repeats=repeats, nearest=nearest
+    )
+    return max(odds, key=lambda place: odds[place], default=0)
+
+
+def retelling_places(
+    hits: list[Hit],
+    read: Mapping[str, Chunk],
+    asked: PresentQuestion,
+    analyser: Analyser,
+    *,
+    near: int | None = None,
+    least: float = LIKELY,
+    repeats: bool = False,
+    nearest: int = 0,
+) -> dict[int, float]:
+    """Return the places of the hits that may retell the first one's answer, with their log-odds.
+
     Args:
         near: how many of the hits have words of the question, None for all. A later note behind these was looked up by
             rare words of the first hit and may be about anything: its log-odds must exceed ``LIKELY``, too, unless it
@@ -228,11 +250,11 @@ def retelling_place(
         nearest: the place of the later note that shares most with the first hit, if known.
         repeats: of the notes behind ``near``, only those that are tied to the first hit and repeat its value.
     """
+    found: dict[int, float] = {}
     if not is_note_hit(hits[0], read, asked):
-        return 0
+        return found
     near = len(hits) if near is None else near
     texts, stems = compared_texts(hits, read, analyser)
-    best = 0
     for place in later_note_places(hits, texts, read, asked, analyser):
         pair, bar = (texts[0], texts[place], analyser), least
         if place >= near:
@@ -253,8 +275,8 @@ def retelling_place(
             nearest=place == nearest,
         )
         if odds > bar:
-            least, best = odds, place
-    return best
+            found[place] = odds
+    return found
 
 
 def _changing_place(
@@ -262,14 +284,15 @@ def _changing_place(
 ) -> int:
     """Return the place of the hit from ``near`` on that most probably states in plain words a change of the first one.
 
-    0 for none. It may lack every word of the question, except one that limits this ("in production").
+    0 for none. It may lack every word of the question, except one that limits this ("in production"), but gives another
+    value of the same form: a date, or a figure with the same unit.
     """
     place = retelling_place(hits, read, asked, analyser, near=near, least=_PLAINLY) if len(hits) > near else 0
     if place < near:
         return 0
     texts, stems = compared_texts([hits[0], hits[place]], read, analyser)
     limits = asked.limits - stems[texts[1]]
-    is_tied = are_tied(texts[0], texts[1], analyser)
+    is_tied = are_tied(*texts, analyser) and gives_other_value(asked, *texts, of_form=True)
     return place if is_tied and not limits and ENDED.found_in(texts[1]) else 0
 
 

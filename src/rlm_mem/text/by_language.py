@@ -76,7 +76,9 @@ ENDED = Expressions(
         "przenosi zmienia zastępuje przekazuje przejmuje sprzedaje rezygnuje odchodzi",
     ),
     pattern_of(
-        english=r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last)\b|->|→",
+        english=r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last|called off|(?:fell|fallen) through"
+        r"|phased out|(?:closed|shut|wound) down|(?:ran|run) out(?! of)|not (?:been )?renewed"
+        r"|(?:gave|given|handed in) (?:(?:my|his|her|our|their) )?notice)\b|->|→",
         german=r"\bnicht mehr\b|\bkein\w{0,2} (?:\w{1,40} ){0,4}mehr\b|\bab sofort\b",
         french=r"\bn(?:e |['’])\w{1,40} (?:\w{1,40} )?plus\b|\b(?:est|sont|sommes) passée?s? (?:à|au|aux)\b"
         r"|\b(?:a|ont) (?:cessé|passé la main)\b",

@@ -367,7 +367,12 @@ def _is_about_part(sentence: str, asked: PresentQuestion, known: Set[str], analy
 def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) -> bool:
     """Whether a sentence denies a value other than the earlier one, and gives none: "It is not at Anna's"."""
     denial = _IS_NOT.search(sentence)
-    if denial is None or _GOES_ON.search(sentence) or says(sentence).change or _STOP.search(sentence, denial.end()):
+    if (
+        denial is None
+        or _GOES_ON.search(sentence)
+        or says(sentence).change
+        or _STOP.search(sentence, denial.end())
+    ):
         return False
     if "," in sentence[: denial.start()] and _STOP.search(sentence, 0, denial.start()):
         return False  # "no more rule: cats are allowed, dogs are not"

@@ -155,7 +155,7 @@ def retelling(
     alike = not asked.spaceless or _differs_in_one_place(asked, earlier, later)
     if not is_end and not (alike and (asked.asks or is_next)):
         return least  # without a question, or with bigrams for words, shared terms do not imply the same question
-    if asked.happened and not (says(later).change or _has_kind(asked, earlier, later, beside=True)):
+    if asked.happened and not (says(later).change or gives_other_value(asked, earlier, later, beside=True)):
         return least
     found = signs(asked, earlier, later, texts, analyser, least=least, is_next=is_next, nearest=nearest)
     if not found:
@@ -284,10 +284,14 @@ def signs(
     shared, missing = had & after, had - after
     often = Counter(chain.from_iterable(texts.values()))
     chooses = names_other_option(asked, before, after)
-    if not chooses and _shares_little(asked, both, later, texts.values(), often) and not (
-        (nearest or not asked.names.isdisjoint(both))
-        and _has_kind(asked, earlier, later, of_form=not nearest, opening=nearest)
-        and _share_name(earlier, later, both, analyser)
+    if (
+        not chooses
+        and _shares_little(asked, both, later, texts.values(), often)
+        and not (
+            (nearest or not asked.names.isdisjoint(both))
+            and gives_other_value(asked, earlier, later, of_form=not nearest, opening=nearest)
+            and _share_name(earlier, later, both, analyser)
+        )
     ):
         return ()
     value = both - asked.stems - MEASURES
@@ -333,7 +337,7 @@ def signs(
         float(denies),
         float(narrows),
         float(may_state_change(earlier, later, analyser)),
-        float(_has_kind(asked, earlier, later, opening=nearest)),
+        float(gives_other_value(asked, earlier, later, opening=nearest)),
         float(said.present),
         float(said.condition and not CONDITION.found_in(known)),
         float(
@@ -363,7 +367,7 @@ def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) ->
     return any(not both.isdisjoint(analyser.terms(word)) for word in named & named_later)
 
 
-def _has_kind(
+def gives_other_value(
     asked: PresentQuestion,
     earlier: str,
     later: str,
