@@ -9,6 +9,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
+from rlm_mem.offline.amended import (
+    LONGEST_NOTE,
+    MAX_WITH_LATER,
+    VERDICT,
+    with_later_word,
+    without_cancelled,
+)
 from rlm_mem.offline.beginnings import SINCE_WHEN, read_beginning
 from rlm_mem.offline.extraction import is_asked_elsewhere, only_repeats, trimmed
 from rlm_mem.offline.language import about_equal, quote, shares_matched
@@ -22,7 +29,7 @@ from rlm_mem.offline.word_classes import stem_of
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
-from rlm_mem.text.distinct import exceptions, is_passing, names_other_option, says
+from rlm_mem.text.distinct import exceptions, is_passing, names_other_option
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.languages import analyser_of, is_foreign
 from rlm_mem.text.patterns import late
@@ -30,7 +37,6 @@ from rlm_mem.text.present import (
     PresentQuestion,
     is_note,
     is_of_the_past,
-    stems_in,
     tells_of_past,
     without_former,
 )
@@ -49,9 +55,6 @@ from rlm_mem.text.update_score import (
     retelling,
 )
 
-_MAX_WITH_LATER = 0.75
-"""Highest confidence in an answer with a later note that certainly answers the question: one of them is right."""
-
 _COUNTED = 5
 """Number of best passages in which the frequency of a word is counted."""
 _MAX_WORDS = 4
@@ -62,8 +65,6 @@ _MAX_LOSS = 0.3
 """Largest loss of probability at which another answer replaces one about a limited time."""
 _MIN_ODDS = -3.0
 """Odds above which a later note with a word of the question's subject is added to an answer."""
-_LONGEST_NOTE = 300
-"""Most characters of a later note that is added to an answer."""
 _MAX_FURTHER = 2
 """Most further later notes that are added to an answer."""
 _MAX_CHANGES = 4
@@ -100,7 +101,7 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     beside = None
     if asked is not None:
         reading, beside = _lasting(question, asked, reading, current or passages, weights)
-    found = with_later_notes(question, reading, passages, beside=beside)
+    found = without_cancelled(question, with_later_notes(question, reading, passages, beside=beside))
     if asked is None or not found.answer or found.passages[0].current:
         return found
     return replace(found, confidence=min(found.confidence, MAX_DISPUTED))  # nothing says what holds now
@@ -211,7 +212,7 @@ def with_later_notes(
     asked = PresentQuestion.of(question.text, analyser_of(question.text))
     reading = _with_later_value(question, reading, passages)
     if asked is not None:
-        reading = _with_spoken_change(question, asked, reading, passages)
+        reading = with_later_word(question, asked, reading, passages)
     notes = None if asked is None else _notes(asked, reading, passages)
     found = reading if notes is None else _with_retelling(question, reading, notes)
     if (
@@ -227,59 +228,8 @@ def with_later_notes(
         return _with_note(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), notes)
     told = _with_later_note(found, notes)
     if question.kind == "yes_no" and told is not found:  # only the earlier note supports "Yes" or "No"
-        told = replace(told, answer=_VERDICT.sub("", str(told.answer), count=1))
+        told = replace(told, answer=VERDICT.sub("", str(told.answer), count=1))
     return told
-
-
-_VERDICT = late(r"(?:Yes|No): (?=\S)")
-
-
-def _with_spoken_change(
-    question: Question, asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
-) -> Reading:
-    """The answer of what the same person said later, if that decides between yes and no, or two options, anew.
-
-    "Yes: I joined a gym" yields to "I quit the gym", in notes and in conversations.
-    """
-    home = reading.passages[0] if reading.answer and reading.passages else None
-    if question.kind not in ("yes_no", "choice") or home is None or home.at is None or home.of_document:
-        return reading
-    analyser = analyser_of(question.text)
-    before = stems_in(home.text, analyser)
-    later = [
-        one
-        for one in passages
-        if one.current
-        and one.at is not None
-        and one.at > home.at
-        and (one.author, one.of_document) == (home.author, False)
-        and one.untrusted <= home.untrusted
-        and says(one.text).change
-    ]
-    for one in sorted(later, key=lambda passage: str(passage.at), reverse=True):
-        texts = {home.text: before, one.text: stems_in(one.text, analyser)}
-        if any(exceptions(asked, home.text, one.text, texts, analyser, home.at.year)):
-            continue
-        if question.kind == "choice":
-            if names_other_option(asked, before, texts[one.text]):
-                text = " ".join(one.text.split())
-                return replace(
-                    reading,
-                    answer=text,
-                    passages=(one, home),
-                    confidence=min(reading.confidence, _MAX_WITH_LATER),
-                )
-            continue
-        found = read_as_told(question, [one])
-        verdicts = [_VERDICT.match(str(answer)) for answer in (reading.answer, found.answer)]
-        if all(verdicts) and str(found.answer)[:2] != str(reading.answer)[:2]:
-            return replace(
-                found,
-                answerable=max(found.answerable, reading.answerable),
-                confidence=min(max(found.confidence, reading.confidence), _MAX_WITH_LATER),
-                passages=(one, home),
-            )
-    return reading
 
 
 def _first_told(
@@ -377,9 +327,9 @@ def _with_earlier_note(
 def _note_text(note: Passage, notes: _Notes) -> str:
     """A note on one line; of a long one, the sentence that answers the question."""
     text = " ".join(note.text.split())
-    if len(text) > _LONGEST_NOTE:
+    if len(text) > LONGEST_NOTE:
         text = " ".join(best_sentence(notes.asked, note.text, note.text, notes.analyser).split())
-    return text[:_LONGEST_NOTE]
+    return text[:LONGEST_NOTE]
 
 
 def _with_note(
@@ -460,7 +410,7 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
             found = later if changes or _may_be_given(reading, later, notes) else None
     if found is None:
         return reading
-    most = _MAX_WITH_LATER if odds > SURE else MAX_DISPUTED
+    most = MAX_WITH_LATER if odds > SURE else MAX_DISPUTED
     later, *further = _changes_of(reading, found, notes)
     return _with_note(reading, home, later, notes, most, further)
 
