@@ -172,12 +172,12 @@ def test_a_note_of_another_namespace_is_not_looked_up(memory: Memory, place: str
         ),
         (
             "Macrogen does our sequencing.",
-            "The Macrogen contract ran out. All plates go to Novogene.",
+            "The Macrogen contract ran out and was not renewed. All plates go to Novogene.",
             "Who does our sequencing?",
         ),
         (
-            "Dentist booked: Dr Albrecht, Thursday 9 April at 8:15.",
-            "Dr Albrecht's practice phoned, she's at a congress. Postponed my checkup to 23 April, same time of day.",
+            "Dentist booked: Dr Albrecht, Thursday 9 April at 8:15. Bring the old x-rays.",
+            "Dr Albrecht's practice phoned, she's at a congress that week. Postponed my checkup to 23 April, same hour.",
             "When do I have to go to the dentist?",
         ),
         (
