@@ -290,10 +290,14 @@ def _changing_place(
     place = retelling_place(hits, read, asked, analyser, near=near, least=_PLAINLY) if len(hits) > near else 0
     if place < near:
         return 0
-    texts, stems = compared_texts([hits[0], hits[place]], read, analyser)
-    limits = asked.limits - stems[texts[1]]
-    is_tied = are_tied(*texts, analyser) and gives_other_value(asked, *texts, of_form=True)
-    return place if is_tied and not limits and ENDED.found_in(texts[1]) else 0
+    (before, after), stems = compared_texts([hits[0], hits[place]], read, analyser)
+    states_change = (
+        ENDED.found_in(after)
+        and are_tied(before, after, analyser)
+        and gives_other_value(asked, before, after, of_form=True)
+        and asked.limits <= stems[after]
+    )
+    return place if states_change else 0
 
 
 def compared_texts(
