@@ -14,6 +14,8 @@ _MAX_OPTION = 200  # characters read before "or"
 
 def options_of(text: str) -> tuple[str, ...]:
     """The alternatives at the end of a question ("tea or coffee"), without articles and lead-in words."""
+    if " or " not in text.lower():
+        return ()
     pairs = ((found, _words_before(text, found.start())) for found in _OR.finditer(text))
     match, words = next(((found, before) for found, before in pairs if before), (None, []))
     if match is None:
