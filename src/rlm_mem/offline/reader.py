@@ -416,7 +416,7 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
 
 
 def _changes_of(reading: Reading, found: Passage, notes: _Notes) -> list[Passage]:
-    """A later note, or the last of its chain, and others that possibly change the answer, too.
+    """A later note, or the last of its chain, and others that probably change the answer, too.
 
     The newest one with another value comes first.
     """
@@ -427,7 +427,7 @@ def _changes_of(reading: Reading, found: Passage, notes: _Notes) -> list[Passage
         for one in (found, *notes.passages)
         if one.chunk_id not in (last.chunk_id, home.chunk_id)
         and one.current
-        and _odds(home, one, notes, POSSIBLE) > POSSIBLE
+        and _odds(home, one, notes, LIKELY) > LIKELY
         and may_state_change(home.text, one.text, notes.analyser)
         and _is_on_subject(reading, one, notes)
     ]

@@ -32,6 +32,7 @@ from rlm_mem.text.by_language import (
 )
 from rlm_mem.text.clauses import DETERMINERS, NUMBERS, POSSESSIVES
 from rlm_mem.text.factuality import (
+    BEGINS,
     UNDONE,
     is_denied,
     is_doubted,
@@ -370,7 +371,7 @@ def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) ->
     if (
         denial is None
         or _GOES_ON.search(sentence)
-        or says(sentence).change
+        or BEGINS.search(sentence)
         or _STOP.search(sentence, denial.end())
     ):
         return False

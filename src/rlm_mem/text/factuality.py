@@ -78,7 +78,7 @@ _PLANNED = signed(
     r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bbefore last\b"
 )
 _ADDED = signed(r"\bas well\b|\btoo(?:[.,;!)]|$)")
-_BEGINS = signed(r"\b(?:starting|effective|as of|from (?:now|here|today) on(?:wards)?)\b")
+BEGINS = signed(r"\b(?:starting|effective|as of|from (?:now|here|today) on(?:wards)?)\b")
 """Words with which an additional thing is in force from a day on: "the band's A as well from here on"."""
 _ONE_DAY = signed(
     r"(?<!from )(?<!as of )(?<!since )(?<!said )(?<!started )(?<!starting )(?<!beginning )"
@@ -236,7 +236,7 @@ def is_doubted(sentence: str, asked: str, *, has_change_word: bool, main_part: s
         or sentence[:1] in QUOTES
         or (quoted is not None and not own and len(quoted[1].split()) > 3)
         or _PLANNED.search(main_part) is not None
-        or (_ADDED.search(main_part) is not None and _BEGINS.search(sentence) is None)
+        or (_ADDED.search(main_part) is not None and BEGINS.search(sentence) is None)
         or DOUBTED_ABROAD.search(main_part) is not None
         or (_ONE_DAY.search(sentence) is not None and not has_change_word and sentence.rstrip()[-1:] != ":")
     )
