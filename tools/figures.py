@@ -91,6 +91,9 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
             "first hit gives the valid value", "outdated answers", "new value given", "look-alike questions",
             "look-alike is the first hit", "answered with the look-alike", "answered with both",
         ),
+        "What questions as of a day between two statements get": (
+            "corpus", "questions as of a day", "right first hit as of it", "right answer as of it",
+        ),
         "Notes among which little changes": (
             "set", "questions", "right first hit by words alone", "right first hit", "moved behind another note",
         ),

@@ -303,6 +303,25 @@ def test_history_says_what_each_version_changed(run: Run, notes: Notes) -> None:
     assert "* 3" in shown
 
 
+def test_history_shows_which_value_was_in_force_when(run: Run) -> None:
+    days = ("2026-01-05", "2026-02-05", "2026-03-05")
+    texts = (
+        "The standup is at 9:30.",
+        "The standup moved to 10:00.",
+        "The standup moved from 10:00 to 10:15.",
+    )
+    ids = [
+        run("remember", text, "--at", on, "--json").json["chunk_ids"][0]
+        for on, text in zip(days, texts, strict=True)
+    ]
+    lines = [line.split() for line in run("history", ids[1]).out.splitlines()]
+    assert ["*", "2", "validity"] in [
+        [*line[:2], line[4]] for line in lines if line[:1] == ["*"] and len(line[1]) == 1
+    ]
+    shown = [[part for part in line if part != "*"][:3] for line in lines if any(one in line for one in ids)]
+    assert shown == [[ids[0], *days[:2]], [ids[1], *days[1:]], [ids[2], days[2], "–"]]
+
+
 def test_an_unreadable_chunk_has_its_former_versions_and_is_not_said_to_be_missing(
     run: Run, notes: Notes, brain: Path | str
 ) -> None:

@@ -148,6 +148,38 @@ def test_a_note_of_another_namespace_is_not_looked_up(memory: Memory, place: str
             "Lowered menu page caching to 90 seconds.",
             "What is the cache TTL for menu pages?",
         ),
+        ("We use tabs for indentation.", "Switched to spaces after the linter change.", "Tabs or spaces?"),
+        ("We drink coffee at work.", "Moved on to tea last week.", "Coffee or tea at work?"),
+        (
+            "The lathe has a drive belt of type A42, and a 3-jaw chuck.",
+            "While the varnish was drying I swapped the lathe's drive belt, there's a B44 on it.",
+            "What type of drive belt does the lathe have?",
+        ),
+        (
+            "Pupils may use their phones during break.",
+            "Conference voted 23 to 8. Phones are banned during break too, for all pupils, starting immediately.",
+            "May pupils use their phones during break?",
+        ),
+        (
+            "Physio told me: knee exercises twice a week, 3 sets of 12.",
+            "Physio again. Knee's better than she thought, now every other day, 4 sets.",
+            "How often should I do the knee exercises?",
+        ),
+        (
+            "Allotment plot number 27, neighbour is Mr Dvorak.",
+            "We swapped plots with the Bergs, ours is now number 31.",
+            "What is the number of our allotment plot?",
+        ),
+        (
+            "Macrogen does our sequencing.",
+            "The Macrogen contract ran out and was not renewed. All plates go to Novogene.",
+            "Who does our sequencing?",
+        ),
+        (
+            "Dentist booked: Dr Albrecht, Thursday 9 April at 8:15. Bring the old x-rays.",
+            "Dr Albrecht's practice phoned, she's at a congress that week. Postponed my checkup to 23 April.",
+            "When do I have to go to the dentist?",
+        ),
         (
             "Menus are validated with schema 6.",
             "Upgraded: menus go through schema 8, draft 2020-12 works.",
@@ -163,6 +195,14 @@ def test_a_note_of_another_namespace_is_not_looked_up(memory: Memory, place: str
         "no word of the question",
         "a number after of",
         "an abbreviation that the later note lacks",
+        "another option",
+        "another option, in passing",
+        "a change during an activity",
+        "an additional thing from now on",
+        "a comparison with a thought",
+        "a verb before the thing",
+        "a phrase for an end",
+        "a change without a word of the question",
         "a dated draft",
     ],
 )
@@ -186,6 +226,19 @@ def test_a_note_without_a_word_of_the_question_stays_second_if_it_may_say_anythi
     noted(memory, "2026-01-05", older)
     noted(memory, "2026-03-05", newer)
     assert texts(memory, memory.search("Who is our web host?"))[0] == older
+
+
+def test_a_change_without_a_word_of_the_question_stays_behind_if_it_is_of_another_place(
+    memory: Memory,
+) -> None:
+    older = "Dentist in Husum booked: Dr Albrecht, Thursday 9 April at 8:15."
+    noted(memory, "2026-01-05", older)
+    noted(
+        memory,
+        "2026-03-05",
+        "Dr Albrecht phoned from the practice at Kiel. Postponed the checkup there to 23 April.",
+    )
+    assert texts(memory, memory.search("When do I have to go to the dentist in Husum?"))[0] == older
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,37 @@ def test_each_of_two_notes_names_the_other(place: Path, ids: tuple[str, str]) ->
     assert all(not hit.marks() for key, hit in hits.items() if key not in ids)
 
 
+STANDUP = (
+    "Standup of the team: 9:30, small room.",
+    "We have moved the standup to 10:00, school run.",
+    "No standup on Fridays any more, write in the channel.",
+)
+
+
+def test_each_later_note_that_changes_a_hit_is_named_the_newest_value_first(place: Path) -> None:
+    with Memory.open(place) as memory:
+        first, moved, ended = (
+            memory.remember(text, occurred_at=f"2026-0{month}-05").chunk_ids[0]
+            for month, text in enumerate(STANDUP, 2)
+        )
+        hits = {hit.chunk_id: hit for hit in memory.search("When is the standup?")}
+        answer = memory.recall("When is the standup?")
+    assert hits[first].marks() == [
+        f"a later note on the same subject: {moved}, 2026-03-05: {STANDUP[1]}",
+        f"another later note on the same subject: {ended}, 2026-04-05: {STANDUP[2]}",
+    ]
+    assert hits[ended].earlier_note is not None
+    assert hits[ended].earlier_note.chunk_id == moved  # which it changes, not the one before that
+    assert "10:00" in str(answer.suggestion) and "No standup on Fridays" in str(answer.suggestion)
+    with client_of(place) as http:
+        items = http.post("/search", json={"query": "When is the standup?"}).json()["items"]
+    (more,) = next(item["more_later"] for item in items if item["chunk_id"] == first)
+    assert more["chunk_id"] == ended
+    with opened(place) as site:
+        page = site.part(f"/memories?q={quote_plus('When is the standup?')}")
+    assert page.count(f'<a href="/memories/{ended}" dir="auto">{STANDUP[2]}</a>') >= 2
+
+
 def test_a_long_note_is_quoted_from_the_sentence_that_fits_and_an_untrusted_one_is_marked(
     tmp_path: Path,
 ) -> None:

@@ -368,11 +368,16 @@ def _print_links(
     print_table(columns, rows, none="no links")
 
 
+_MAX_SUCCESSION = 100
+"""Most chunks of a succession that `history` shows."""
+
+
 def history(call: Call, chunk_id: options.ChunkId) -> None:
-    """Show the versions of a chunk."""
+    """Show the versions of a chunk, and the chunks that it replaced and that replaced it."""
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
         versions = memory.history(chunk_id)
+        succession = [] if call.json or not versions else _succession(memory, versions[-1].chunk)
         missing = no_chunk(memory, chunk_id) if not versions or not versions[-1].current else None
     if not versions and missing is not None:
         raise missing
@@ -386,8 +391,35 @@ def history(call: Call, chunk_id: options.ChunkId) -> None:
         rows.append((number, moment(version.modified_at), changed, one_line(version.chunk.content)))
         before = version.chunk
     print_table((("revision", RIGHT), "time", "changed", _CONTENT), rows)
+    if len(succession) > 1:
+        print_table(
+            (("chunk", _IDS), "since", "until", _CONTENT),
+            (_succession_row(one, shown=one.id == chunk_id) for one in succession),
+        )
     if missing is not None:
         note(f"{missing.message}; {missing.hint}. These are its former versions.")
+
+
+def _succession(memory: rlm_mem.Memory, chunk: rlm_mem.Chunk) -> list[rlm_mem.Chunk]:
+    """Return a chunk with all that it replaced and that replaced it, directly or not; in order of time."""
+    found = {chunk.id: chunk}
+    waiting = [chunk]
+    while waiting and len(found) < _MAX_SUCCESSION:
+        about = [(one.replaces, one.metadata.superseded_by) for one in waiting]
+        ids = [other for replaced, by in about for other in (*replaced, by) if other and other not in found]
+        waiting = list(memory.store.get_many(list(dict.fromkeys(ids)), track=False).values())
+        found |= {one.id: one for one in waiting}
+    return sorted(found.values(), key=lambda one: one.metadata.at)
+
+
+def _succession_row(chunk: rlm_mem.Chunk, *, shown: bool) -> tuple[str, str, str, str]:
+    until = chunk.metadata.valid_to
+    return (
+        f"{'* ' if shown else ''}{chunk.id}",
+        day(chunk.metadata.at),
+        "–" if until is None else day(until),
+        one_line(chunk.content),
+    )
 
 
 def _changed_fields(before: rlm_mem.Chunk | None, after: rlm_mem.Chunk) -> str:
@@ -400,6 +432,8 @@ def _changed_fields(before: rlm_mem.Chunk | None, after: rlm_mem.Chunk) -> str:
         "tags": before.tags != after.tags,
         "links": before.links != after.links,
         "confidence": before.metadata.confidence != after.metadata.confidence,
+        "validity": (before.metadata.superseded_by, before.metadata.valid_to)
+        != (after.metadata.superseded_by, after.metadata.valid_to),
     }
     return ", ".join(name for name, changed in differs.items() if changed) or "metadata"
 

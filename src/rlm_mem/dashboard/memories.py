@@ -224,11 +224,7 @@ def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
             hit.conversation_id, hit.author, float(hit.score),
             sorted((hit.parts or {}).items(), key=lambda part: -abs(part[1]))[:8],
             out_of_date=bool(hit.ended()),
-            notes=[
-                (what, note)
-                for what, note in (("later", hit.later_note), ("earlier", hit.earlier_note))
-                if note is not None
-            ],
+            notes=[("later" if what == "more" else what, note) for what, note in hit.other_notes()],
         )
         for hit in hits
     ]  # fmt: skip

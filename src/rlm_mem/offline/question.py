@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rlm_mem.chunk import normalise_unicode
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DAY_NAMES, MONTH_NAMES
+from rlm_mem.text.options import options_of
 from rlm_mem.text.patterns import late, word_set
 
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -64,12 +65,8 @@ _CIRCUMSTANCE = late(
     re.IGNORECASE,
 )
 """A clause before the question: "When Tim was young, who helped him?"."""
-_OR = late(r"(?<=[\w'’.,-])(?<!\s)\s++or\s++(?P<second>[^?.,;]+)", re.IGNORECASE)
-_OPTION = late(r"\w[\w'’.-]*")
-_LEADS_ON = late(r"(?<!\s)\s++(?:in|on|at|for|when|because|if|during|after|before)\s")
 MAX_CHARACTERS = 10_000
 """Characters of a question that are read: as many as a recall accepts."""
-_MAX_OPTION = 200  # characters read before "or"
 _WORD = late(r"\w+(?:['’.&-]\w+)*")
 _OPENERS = word_set(
     """
@@ -141,7 +138,7 @@ def analyse_question(text: str) -> Question:
     terms = tuple(dict.fromkeys(term for term in analyser.terms(plain) if term not in skip))
     weak = {analyser.stem(word) for word in _WEAK}
     kind = _kind(plain)
-    options = _options(plain) if kind in ("yes_no", "choice", "what", "who", "kind", "how", "name") else ()
+    options = options_of(plain) if kind in ("yes_no", "choice", "what", "who", "kind", "how", "name") else ()
     if options:
         kind = "choice"
     focus = _FOCUS.search(plain)
@@ -190,45 +187,6 @@ def _names(text: str) -> tuple[str, ...]:
             continue
         found[word] = None
     return tuple(found)
-
-
-def _options(text: str) -> tuple[str, ...]:
-    """The alternatives at the end of a question ("tea or coffee"), without articles and lead-in words."""
-    pairs = ((found, _words_before(text, found.start())) for found in _OR.finditer(text))
-    match, words = next(((found, before) for found, before in pairs if before), (None, []))
-    if match is None:
-        return ()
-    second = _LEADS_ON.split(match["second"].strip(), maxsplit=1)[0]
-    # The first option ends right before "or"; it is assumed to be as long as the second, at least one word.
-    wanted = max(1, len(second.split()))
-    first = " ".join(words[-wanted:])
-    cleaned = tuple(
-        re.sub(r"^(?:the|a|an|to|of|by|in|more|rather)\s+", "", part, flags=re.IGNORECASE)
-        for part in (first, second)
-    )
-    if (
-        not all(cleaned)
-        or len(second.split()) > 6
-        or cleaned[1].lower() in {"not", "else", "more", "so", "less"}
-    ):
-        return ()
-    return cleaned
-
-
-def _words_before(text: str, end: int) -> list[str]:
-    """Up to five words that end right before a place; none if something else does."""
-    words: list[str] = []
-    for word in reversed(text[max(0, end - _MAX_OPTION) : end].removesuffix(",").split()):
-        if len(words) == 5:
-            break
-        if _OPTION.fullmatch(word):
-            words.append(word)
-            continue
-        # Text before a bracket or a quote is not part of an option: "(tea or coffee".
-        parts = [part for part in _OPTION.findall(word) if word.endswith(part)]
-        words.extend(parts[-1:])
-        break
-    return words[::-1]
 
 
 def _many(text: str, noun: str, kind: str) -> bool:

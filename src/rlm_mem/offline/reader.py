@@ -9,26 +9,37 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
+from rlm_mem.offline.amended import (
+    LONGEST_NOTE,
+    MAX_WITH_LATER,
+    VERDICT,
+    with_later_word,
+    without_cancelled,
+)
 from rlm_mem.offline.beginnings import SINCE_WHEN, read_beginning
-from rlm_mem.offline.examine import Examined, examine
-from rlm_mem.offline.extraction import is_asked_elsewhere, mostly_alike, only_repeats, trimmed
-from rlm_mem.offline.features import same_person
+from rlm_mem.offline.extraction import is_asked_elsewhere, only_repeats, trimmed
 from rlm_mem.offline.language import about_equal, quote, shares_matched
-from rlm_mem.offline.notes import is_notes, matched_share, read_notes
-from rlm_mem.offline.numbered import read_numbered
+from rlm_mem.offline.notes import matched_share
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.question import Question, analyse_question
+from rlm_mem.offline.telling import MAX_DISPUTED, read_as_told
 from rlm_mem.offline.times import in_asked_year
-from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
+from rlm_mem.offline.weights import Weights
 from rlm_mem.offline.word_classes import stem_of
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
-from rlm_mem.text.distinct import exceptions, is_passing
+from rlm_mem.text.distinct import exceptions, is_passing, names_other_option
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.languages import analyser_of, is_foreign
 from rlm_mem.text.patterns import late
-from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past, tells_of_past, without_former
+from rlm_mem.text.present import (
+    PresentQuestion,
+    is_note,
+    is_of_the_past,
+    tells_of_past,
+    without_former,
+)
 from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
 from rlm_mem.text.update_score import (
@@ -38,22 +49,11 @@ from rlm_mem.text.update_score import (
     SURE,
     are_tied,
     best_sentence,
+    gives_other_value,
     is_of_another,
     may_state_change,
     retelling,
 )
-
-_MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
-"""If a sentence of the passage matches at least this share of the question, the confidence in an answer of exactly
-the kind asked for is at least the second value, and at a full match the third, since the tables, fitted on long
-conversations, give too low values."""
-_MAX_DISPUTED = 0.5
-"""Highest confidence in an answer if the rules for notes find another one."""
-_MAX_WITH_LATER = 0.75
-"""Highest confidence in an answer with a later note that certainly answers the question: one of them is right."""
-_UNSURE = 0.35
-_KINDS_WITH_FORM = frozenset({"where", "who", "how_many", "how_long"})
-"""Kinds that the rules for notes recognise by form; their answer is preferred if the tables are unsure of theirs."""
 
 _COUNTED = 5
 """Number of best passages in which the frequency of a word is counted."""
@@ -65,8 +65,8 @@ _MAX_LOSS = 0.3
 """Largest loss of probability at which another answer replaces one about a limited time."""
 _MIN_ODDS = -3.0
 """Odds above which a later note with a word of the question's subject is added to an answer."""
-_LONGEST_NOTE = 300
-"""Most characters of a later note that is added to an answer."""
+_MAX_FURTHER = 2
+"""Most further later notes that are added to an answer."""
 _MAX_CHANGES = 4
 """Most successive changes that are followed from an answer to the current value."""
 _OF_EVENTS = frozenset(("when", "why", "how", "how_long", "yes_no", "choice"))
@@ -92,19 +92,19 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     if is_of_the_past(question.text):
         return _read_former(question, passages, weights)
     current = [one for one in passages if one.current]
-    reading = _read(question, current, weights) if current else Reading(None, (), 0.05, 0.0)
+    reading = read_as_told(question, current, weights) if current else Reading(None, (), 0.05, 0.0)
     if reading.answer is None and len(current) < len(passages):
-        reading = _read(question, passages, weights)
+        reading = read_as_told(question, passages, weights)
     asked = PresentQuestion.of(question.text, analyser_of(question.text))
     if asked is not None and reading.answer is None and is_foreign(question.text):
         reading = _first_told(question, asked, reading, current)
     beside = None
     if asked is not None:
         reading, beside = _lasting(question, asked, reading, current or passages, weights)
-    found = with_later_notes(question, reading, passages, beside=beside)
+    found = without_cancelled(question, with_later_notes(question, reading, passages, beside=beside))
     if asked is None or not found.answer or found.passages[0].current:
         return found
-    return replace(found, confidence=min(found.confidence, _MAX_DISPUTED))  # nothing says what holds now
+    return replace(found, confidence=min(found.confidence, MAX_DISPUTED))  # nothing says what holds now
 
 
 _WAS = late(r"\s*(?:it|this|that) (?:was|used to be)\b", re.IGNORECASE)
@@ -116,7 +116,7 @@ def _read_former(question: Question, passages: Sequence[Passage], weights: Weigh
     The former value is that of a replaced or earlier note, or the one that a change names ("from 32 to 39"). In a
     document, the sentence after the present value may give it ("It was 1313"); else the confidence is limited.
     """
-    reading = _read(question, passages, weights)
+    reading = read_as_told(question, passages, weights)
     plain = without_former(question.text)
     if plain is None:
         return reading
@@ -130,7 +130,7 @@ def _read_former(question: Question, passages: Sequence[Passage], weights: Weigh
     following = next((after for one, after in itertools.pairwise(home.sentences) if answer in one.text), None)
     if following is not None and _WAS.match(following.text):
         return replace(reading, answer=trimmed(following.text))
-    return replace(reading, confidence=min(reading.confidence, _MAX_DISPUTED))
+    return replace(reading, confidence=min(reading.confidence, MAX_DISPUTED))
 
 
 _IN_PAST = late(r"\b(?:was|were|did)\b", re.IGNORECASE)
@@ -144,18 +144,18 @@ def _former_told(
     Args:
         plain: the question without the words that ask for a former value.
     """
-    reading = _read(plain, passages, weights)
+    reading = read_as_told(plain, passages, weights)
     if is_foreign(plain.text):
         return _former_abroad(plain, passages)
     replaced = [one for one in passages if not one.current]
-    found = _read(plain, replaced, weights) if replaced else reading
+    found = read_as_told(plain, replaced, weights) if replaced else reading
     if found.answer and found is not reading:
         return found
     home = reading.passages[0] if reading.answer and reading.passages else None
     if home is None:
         return None
     earlier = [one for one in passages if _is_later(one, home)]
-    found = _read(plain, earlier, weights) if earlier else reading
+    found = read_as_told(plain, earlier, weights) if earlier else reading
     if found.answer and found is not reading and found.answerable >= reading.answerable - _MAX_LOSS:
         return found
     answer = str(reading.answer).lower().rstrip(".")
@@ -211,6 +211,8 @@ def with_later_notes(
         return reading
     asked = PresentQuestion.of(question.text, analyser_of(question.text))
     reading = _with_later_value(question, reading, passages)
+    if asked is not None:
+        reading = with_later_word(question, asked, reading, passages)
     notes = None if asked is None else _notes(asked, reading, passages)
     found = reading if notes is None else _with_retelling(question, reading, notes)
     if (
@@ -224,7 +226,10 @@ def with_later_notes(
         return found
     if found is reading and beside is not None and beside.chunk_id != reading.passages[0].chunk_id:
         return _with_note(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), notes)
-    return _with_later_note(found, notes)
+    told = _with_later_note(found, notes)
+    if question.kind == "yes_no" and told is not found:  # only the earlier note supports "Yes" or "No"
+        told = replace(told, answer=VERDICT.sub("", str(told.answer), count=1))
+    return told
 
 
 def _first_told(
@@ -270,12 +275,12 @@ def _lasting(
         return reading, None
     rest = [one for one in passages if one.chunk_id != home.chunk_id]
     if is_passing(asked, home.text, analyser_of(question.text), year=home.at.year):
-        other = _read(question, rest, weights)
+        other = read_as_told(question, rest, weights)
         if other.answer and other.answerable >= reading.answerable - _MAX_LOSS:
             return other, None
         return _with_earlier_note(question, reading, asked, home, passages), None
     rest = [one for one in rest if _is_later(one, home, asked)]
-    other = _read(question, rest, weights) if rest else reading
+    other = read_as_told(question, rest, weights) if rest else reading
     if not other.answer or other is reading or other.answerable < reading.answerable - _MAX_LOSS:
         return reading, None
     notes = _notes(asked, other, passages)
@@ -322,21 +327,32 @@ def _with_earlier_note(
 def _note_text(note: Passage, notes: _Notes) -> str:
     """A note on one line; of a long one, the sentence that answers the question."""
     text = " ".join(note.text.split())
-    if len(text) > _LONGEST_NOTE:
+    if len(text) > LONGEST_NOTE:
         text = " ".join(best_sentence(notes.asked, note.text, note.text, notes.analyser).split())
-    return text[:_LONGEST_NOTE]
+    return text[:LONGEST_NOTE]
 
 
 def _with_note(
-    reading: Reading, before: Passage, later: Passage, notes: _Notes, most: float = _MAX_DISPUTED
+    reading: Reading,
+    before: Passage,
+    later: Passage,
+    notes: _Notes,
+    most: float = MAX_DISPUTED,
+    further: Sequence[Passage] = (),
 ) -> Reading:
-    """An answer with its day, followed by a later note that may change it, and its day; its confidence is limited."""
+    """An answer with its day, followed by the later notes that may change it, and their days.
+
+    Its confidence is limited.
+    """
     answer = " ".join(str(reading.answer).split()).rstrip(".")
+    told = [f"{answer} ({before.at:%Y-%m-%d})", f"later, {later.at:%Y-%m-%d}: {_note_text(later, notes)}"]
+    told += [f"also {one.at:%Y-%m-%d}: {_note_text(one, notes)}" for one in further]
     return replace(
-        reading, answer=f"{answer} ({before.at:%Y-%m-%d}); later, {later.at:%Y-%m-%d}: {_note_text(later, notes)}",
-        passages=tuple(dict.fromkeys((before, later, *reading.passages))),
+        reading,
+        answer="; ".join(one.rstrip(".") for one in told[:-1]) + f"; {told[-1]}",
+        passages=tuple(dict.fromkeys((before, later, *further, *reading.passages))),
         confidence=min(reading.confidence, most),
-    )  # fmt: skip
+    )
 
 
 class _Notes(NamedTuple):
@@ -392,8 +408,35 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
             texts = home.text, later.text, notes.analyser
             changes = are_tied(*texts) and may_state_change(*texts)
             found = later if changes or _may_be_given(reading, later, notes) else None
-    most = _MAX_WITH_LATER if odds > SURE else _MAX_DISPUTED
-    return reading if found is None else _with_note(reading, home, _latest(home, found, notes), notes, most)
+    if found is None:
+        return reading
+    most = MAX_WITH_LATER if odds > SURE else MAX_DISPUTED
+    later, *further = _changes_of(reading, found, notes)
+    return _with_note(reading, home, later, notes, most, further)
+
+
+def _changes_of(reading: Reading, found: Passage, notes: _Notes) -> list[Passage]:
+    """A later note, or the last of its chain, and others that probably change the answer, too.
+
+    The newest one with another value comes first.
+    """
+    home = reading.passages[0]
+    last = _latest(home, found, notes)
+    others = [
+        one
+        for one in (found, *notes.passages)
+        if one.chunk_id not in (last.chunk_id, home.chunk_id)
+        and one.current
+        and _odds(home, one, notes, LIKELY) > LIKELY
+        and may_state_change(home.text, one.text, notes.analyser)
+        and _is_on_subject(reading, one, notes)
+    ]
+    by_id = {one.chunk_id: one for one in (last, *others[:_MAX_FURTHER])}
+    return sorted(
+        by_id.values(),
+        key=lambda one: (gives_other_value(notes.asked, home.text, one.text), str(one.at)),
+        reverse=True,
+    )
 
 
 def _is_told(reading: Reading, later: Passage, notes: _Notes) -> bool:
@@ -427,9 +470,11 @@ def _may_be_given(reading: Reading, later: Passage, notes: _Notes) -> bool:
 def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:
     """Whether a later note shares a word with the question and the answer's note, or with the answer, except figures.
 
-    Another number or name of that note is not enough.
+    Another number or name of that note is not enough, another one of the alternatives in question is.
     """
     asked, terms = notes.asked, notes.analyser.terms
+    if names_other_option(asked, *(frozenset(terms(one.text)) for one in (reading.passages[0], later))):
+        return True
     before, after = (frozenset(terms(f"{one.author} {one.text}")) for one in (reading.passages[0], later))
     value = {stem for stem in terms(str(reading.answer)) if not stem[0].isdigit()}
     return not after.isdisjoint((asked.stems & before) | (value - asked.stems))
@@ -497,10 +542,18 @@ def _with_retelling(question: Question, reading: Reading, notes: _Notes) -> Read
         home = reading.passages[0]
         least = _MIN_REMATCH * matched_share(question, home)
         changed = (one for one in passages if _changes(home, one, notes))
-        later = next((one for one in changed if matched_share(question, one) >= least), None)
+        later = next(
+            (
+                one
+                for one in changed
+                if names_other_option(asked, stems[home.text], stems[one.text])
+                or matched_share(question, one) >= least
+            ),
+            None,
+        )
         if later is None:
             break
-        later_reading = _read(question, [later])
+        later_reading = read_as_told(question, [later])
         answer = str(_with_present_value(question, later_reading).answer) if later_reading.answer else ""
         new_terms = [word for word in english.terms(answer) if word not in asked.stems and word != "one"]
         reading = replace(
@@ -602,77 +655,3 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
                       and other.start >= one.start and not other.former), "")  # fmt: skip
         return replace(reading, answer=one.shown or later or one.text)
     return reading
-
-
-def _read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
-    table = weights or load_weights()
-    if is_foreign(question.text):
-        return quote(question.text, passages)
-    numbered = read_numbered(question, passages)
-    if numbered is not None:
-        return numbered
-    if is_notes(passages):
-        return read_notes(question, passages)
-    examined = examine(question, passages, table)
-    if examined is None:
-        return Reading(None, (), 0.0, 0.0)
-    answerable = answerable_probability(examined.figures, table)
-    confidence = correct_probability(examined.figures, answerable, table)
-    if not examined.figures["named"]:
-        # The tables were fitted on questions about speakers; for others the rules for notes must agree.
-        return _checked_by_rules(question, passages, examined, answerable, confidence)
-    by_rules = read_notes(question, passages)
-    unsure = answerable < table.bar
-    if by_rules.answer is not None and (unsure or by_rules.passages[0] not in examined.passages[:1]):
-        if _stated_by_another(question, by_rules.passages[0]):
-            return by_rules
-        if by_rules.exact and question.kind in _KINDS_WITH_FORM and confidence < _UNSURE and not unsure:
-            return Reading(
-                by_rules.answer, by_rules.passages, answerable, min(by_rules.confidence, _MAX_DISPUTED)
-            )
-    if (examined.exact or question.kind == "yes_no") and answerable >= table.bar:
-        confidence = max(confidence, min(answerable, _min_confidence(examined)))
-    return Reading(examined.answer, examined.passages, answerable, confidence)
-
-
-def _stated_by_another(question: Question, passage: Passage) -> bool:
-    """Whether somebody else makes a statement about the person named ("Ben has moved", not "Thanks, Ben!")."""
-    if any(same_person(passage.author, name) for name in question.names):
-        return False
-    names = {stem_of(name) for name in question.names}
-    words = (word for sentence in passage.sentences for word in sentence.words)
-    return any(word.stem in names and (not word.closes or word.low.endswith("'s")) for word in words)
-
-
-def _min_confidence(examined: Examined) -> float:
-    """Least confidence in an answer of exactly the kind asked for; grows with the matched share of the question."""
-    matched = examined.figures["matched"]
-    if matched < _MATCHED:
-        return 0.0
-    return round(_MATCHED_LEAST + (_MATCHED_MOST - _MATCHED_LEAST) * (matched - _MATCHED) / (1 - _MATCHED), 4)
-
-
-def _checked_by_rules(
-    question: Question, passages: Sequence[Passage], found: Examined, answerable: float, confidence: float
-) -> Reading:
-    """The answer of the tables to a question that is not about a speaker, checked by the rules for notes."""
-    by_rules = read_notes(question, passages)
-    confidence = max(confidence, min(answerable, _min_confidence(found))) if found.exact else confidence
-    if by_rules.answer is None:
-        if found.figures["matched"] < found.share_needed:
-            return Reading(None, found.passages, min(answerable, by_rules.answerable), 0.0)
-        if found.exact:
-            return Reading(
-                found.answer, found.passages, answerable, min(confidence, found.figures["matched"])
-            )
-        answer = found.sentence if found.sentence and not question.many else found.answer
-        return Reading(answer, found.passages, answerable, min(confidence, _MATCHED_MOST))
-    if mostly_alike(by_rules.answer, found.answer):
-        use_rules = by_rules.exact and len(by_rules.answer) > len(found.answer) and question.kind != "when"
-        text = by_rules.answer if use_rules else found.answer  # a date from the tables has its year
-        highest = max(answerable, by_rules.answerable)
-        return Reading(text, found.passages, highest, max(confidence, by_rules.confidence))
-    if found.exact and question.kind != "how_many" and found.figures["matched"] >= _MATCHED:
-        # Two different answers of the kind asked for: that of the tables is returned, with limited confidence.
-        return Reading(found.answer, found.passages, answerable, min(confidence, _MAX_DISPUTED))
-    return replace(by_rules, confidence=min(by_rules.confidence, _MAX_DISPUTED)) if found.exact else by_rules

@@ -114,7 +114,8 @@ class HitOut(Struct):
 
     ``superseded_by`` is the chunk that replaced this one, ``ended_at`` the end of its validity if that is past;
     ``replaces`` are those that it replaced. ``later_note`` and ``earlier_note`` may answer the same question; which of
-    the two is valid is not known.
+    the two is valid is not known. ``more_later`` are further later ones; ``later_note`` then is the newest of them that
+    gives another value.
     """
 
     chunk_id: str
@@ -137,6 +138,7 @@ class HitOut(Struct):
     trust: str
     later_note: OtherNoteOut | None
     earlier_note: OtherNoteOut | None
+    more_later: list[OtherNoteOut]
 
 
 class Hits(MayBeCut):

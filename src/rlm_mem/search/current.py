@@ -17,6 +17,7 @@ from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import origin_mark, rank
 from rlm_mem.search.ranking import STEP, Hit, OtherNote
 from rlm_mem.store.core.records import surroundings
+from rlm_mem.text.by_language import ENDED
 from rlm_mem.text.distinct import is_passing
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
@@ -25,6 +26,7 @@ from rlm_mem.text.update_score import (
     MAY_END,
     POSSIBLE,
     are_tied,
+    gives_other_value,
     may_state_change,
     repeats_value,
     retelling,
@@ -42,6 +44,8 @@ LONGEST_NOTE = 600
 ANSWERING = 3
 #: Number of best hits in which a later note is looked for.
 NEAR = 10
+#: Log-odds above which a note without the words of the question comes first if it plainly states a change.
+_PLAINLY = 1.0
 #: Most time between the first and the last file of a copy.
 _WRITTEN_TOGETHER = timedelta(minutes=1)
 #: Most successive changes that are followed.
@@ -217,6 +221,27 @@ def retelling_place(
 ) -> int:
     """Return the place of the hit that most probably retells the first one's answer; 0 for none likely enough.
 
+    Args: as for :func:`retelling_places`.
+    """
+    odds = retelling_places(
+        hits, read, asked, analyser, near=near, least=least, repeats=repeats, nearest=nearest
+    )
+    return max(odds, key=lambda place: odds[place], default=0)
+
+
+def retelling_places(
+    hits: list[Hit],
+    read: Mapping[str, Chunk],
+    asked: PresentQuestion,
+    analyser: Analyser,
+    *,
+    near: int | None = None,
+    least: float = LIKELY,
+    repeats: bool = False,
+    nearest: int = 0,
+) -> dict[int, float]:
+    """Return the places of the hits that may retell the first one's answer, with their log-odds.
+
     Args:
         near: how many of the hits have words of the question, None for all. A later note behind these was looked up by
             rare words of the first hit and may be about anything: its log-odds must exceed ``LIKELY``, too, unless it
@@ -225,11 +250,11 @@ def retelling_place(
         nearest: the place of the later note that shares most with the first hit, if known.
         repeats: of the notes behind ``near``, only those that are tied to the first hit and repeat its value.
     """
+    found: dict[int, float] = {}
     if not is_note_hit(hits[0], read, asked):
-        return 0
+        return found
     near = len(hits) if near is None else near
     texts, stems = compared_texts(hits, read, analyser)
-    best = 0
     for place in later_note_places(hits, texts, read, asked, analyser):
         pair, bar = (texts[0], texts[place], analyser), least
         if place >= near:
@@ -250,8 +275,29 @@ def retelling_place(
             nearest=place == nearest,
         )
         if odds > bar:
-            least, best = odds, place
-    return best
+            found[place] = odds
+    return found
+
+
+def _changing_place(
+    hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser, *, near: int
+) -> int:
+    """Return the place of the hit from ``near`` on that most probably states in plain words a change of the first one.
+
+    0 for none. It may lack every word of the question, except one that limits this ("in production"), but gives another
+    value of the same form: a date, or a figure with the same unit.
+    """
+    place = retelling_place(hits, read, asked, analyser, near=near, least=_PLAINLY) if len(hits) > near else 0
+    if place < near:
+        return 0
+    (before, after), stems = compared_texts([hits[0], hits[place]], read, analyser)
+    states_change = (
+        ENDED.found_in(after)
+        and are_tied(before, after, analyser)
+        and gives_other_value(asked, before, after, of_form=True)
+        and asked.limits <= stems[after]
+    )
+    return place if states_change else 0
 
 
 def compared_texts(
@@ -336,8 +382,8 @@ def with_distant_first(
 ) -> list[Hit]:
     """Put a later note with few words of the question first if it changes what the first hit says, at least probably.
 
-    As such a note may be about anything, it must state that the value of the first hit has ended, or repeat half of the
-    first hit's answer to the question.
+    As such a note may be about anything, it must state that the value of the first hit has ended, repeat half of the
+    first hit's answer to the question, or be tied to the first hit, plainly state a change, and be more probable.
 
     Args:
         beside: notes made after the first hit that share rare words with it.
@@ -350,6 +396,7 @@ def with_distant_first(
     else:
         compared = len(hits[:COMPARED])
         place = retelling_place([*near, *beside], read, asked, analyser, near=compared, repeats=True)
+        place = place or _changing_place([*near, *beside], read, asked, analyser, near=len(near))
         if place < compared:
             return hits
     if place < len(near):

@@ -1,14 +1,14 @@
-"""Marks on hits: for each of the best hits, the known later or earlier note on the same subject.
+"""Marks on hits: for each of the best hits, the known later or earlier notes on the same subject.
 
-Where it is uncertain which of two notes is valid, each hit gives the day and the words of the other note, so that who
-reads only the first hit reads both. Nothing is reordered here. Every interface shows
+Where it is uncertain which of several notes is valid, each hit gives the day and the words of the others, so that who
+reads only the first hit reads all. Nothing is reordered here. Every interface shows
 :meth:`rlm_mem.search.ranking.Hit.marks`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -21,10 +21,16 @@ from rlm_mem.search.current import (
     compared_texts,
     is_valid_note,
     later_note_places,
-    retelling_place,
+    retelling_places,
 )
 from rlm_mem.search.ranking import Hit, OtherNote
-from rlm_mem.text.update_score import best_sentence
+from rlm_mem.text.update_score import (
+    LIKELY,
+    POSSIBLE,
+    best_sentence,
+    gives_other_value,
+    may_state_change,
+)
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -36,6 +42,8 @@ _LEAST_ODDS = -2.5
 reader."""
 _MAX_QUOTED = 160
 """Most characters of a note in a mark."""
+_MAX_NAMED = 3
+"""Most later notes that are named on a hit."""
 
 
 def with_marks(
@@ -72,23 +80,53 @@ def with_marks(
         found = [earlier, *(hit for hit in best if hit is not earlier)]
         found += [note for note in beside if note.chunk_id not in places]
         texts, _ = compared_texts(found, read, analyser)
-        other = 0
-        if known:
-            made_later = later_note_places(found, texts, read, asked, analyser)
-            other = next((one for one in made_later if found[one].chunk_id in known), 0)
-        if not other:
-            other = retelling_place(found, read, asked, analyser, near=len(best), least=_LEAST_ODDS)
-        if not other:
+        if not (others := _others(found, texts, known, read, asked, analyser, near=len(best))):
             continue
-        later, before, after = found[other], texts[0], texts[other]
-        marked[place] = structs.replace(
-            marked[place], later_note=_other(later, asked, before, after, analyser)
-        )
-        second = places.get(later.chunk_id)
-        if second is not None and marked[second].earlier_note is None:
-            note = _other(earlier, asked, after, before, analyser)
-            marked[second] = structs.replace(marked[second], earlier_note=note)
+        named = [_other(found[one], asked, texts[0], texts[one], analyser) for one in others]
+        marked[place] = structs.replace(marked[place], later_note=named[0], more_later=tuple(named[1:]))
+        for one in others:
+            second = places.get(found[one].chunk_id)
+            if second is None:
+                continue
+            named_there = marked[second].earlier_note
+            if named_there is None or named_there.at < earlier.at:  # the value in force right before
+                note = _other(earlier, asked, texts[one], texts[0], analyser)
+                marked[second] = structs.replace(marked[second], earlier_note=note)
     return marked
+
+
+def _others(
+    found: list[Hit],
+    texts: list[str],
+    known: Set[str],
+    read: Mapping[str, Chunk],
+    asked: PresentQuestion,
+    analyser: Analyser,
+    *,
+    near: int,
+) -> list[int]:
+    """Return the places of the later notes to name on the first hit: the newest one with another value first.
+
+    These are the known one or else the most probable one, and others that possibly state a change.
+    """
+    odds = retelling_places(found, read, asked, analyser, near=near, least=_LEAST_ODDS)
+    first = 0
+    if known:
+        made_later = later_note_places(found, texts, read, asked, analyser)
+        first = next((one for one in made_later if found[one].chunk_id in known), 0)
+    first = first or max(odds, key=lambda one: odds[one], default=0)
+    others = [
+        one
+        for one in odds
+        if one != first and odds[one] > POSSIBLE and may_state_change(texts[0], texts[one], analyser)
+    ]
+
+    def worth(place: int) -> tuple[bool, str]:
+        likely = place == first or odds[place] > LIKELY
+        return likely and gives_other_value(asked, texts[0], texts[place]), found[place].at
+
+    others = sorted(others, key=lambda one: odds[one], reverse=True)[: _MAX_NAMED - 1]
+    return sorted([first, *others], key=worth, reverse=True) if first else []
 
 
 def _other(hit: Hit, asked: PresentQuestion, beside: str, text: str, analyser: Analyser) -> OtherNote:

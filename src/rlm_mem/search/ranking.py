@@ -447,6 +447,8 @@ class Hit(FrozenRecord, frozen=True):
         trust: how far it is trusted: untrusted, ordinary, trusted.
         later_note, earlier_note: another hit, or one below the limit, that may answer the same question about the
             present, without stating which of the two is valid. See :meth:`marks`.
+        more_later: further later notes on the subject, where there are several; ``later_note`` is then the newest one
+            that gives another value.
     """
 
     chunk_id: str
@@ -468,6 +470,7 @@ class Hit(FrozenRecord, frozen=True):
     trust: str = "trusted"
     later_note: OtherNote | None = None
     earlier_note: OtherNote | None = None
+    more_later: tuple[OtherNote, ...] = ()
     ended_at: str | None = None
 
     def ended(self) -> dict[str, str]:
@@ -478,12 +481,19 @@ class Hit(FrozenRecord, frozen=True):
 
     def marks(self) -> list[str]:
         """Return the other notes on the subject as phrases, as shown with the hit in every interface."""
-        notes = (("a later", self.later_note), ("an earlier", self.earlier_note))
+        names = {"later": "a later", "more": "another later", "earlier": "an earlier"}
         return [
-            f"{which} note on the same subject: {note.chunk_id}, {note.at[:10]}: {note.text}"
-            for which, note in notes
-            if note is not None
+            f"{names[which]} note on the same subject: {note.chunk_id}, {note.at[:10]}: {note.text}"
+            for which, note in self.other_notes()
         ]
+
+    def other_notes(self) -> list[tuple[str, OtherNote]]:
+        """Return the other notes on the subject, each after "later", "more" (a further later one) or "earlier"."""
+        later, earlier = (
+            [] if note is None else [(which, note)]
+            for which, note in (("later", self.later_note), ("earlier", self.earlier_note))
+        )
+        return [*later, *(("more", note) for note in self.more_later), *earlier]
 
     def marked_snippet(self) -> str:
         """Return the snippet as agents are given it: marked if untrusted, then what replaced it and other notes."""

@@ -76,7 +76,9 @@ ENDED = Expressions(
         "przenosi zmienia zastępuje przekazuje przejmuje sprzedaje rezygnuje odchodzi",
     ),
     pattern_of(
-        english=r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last)\b|->|→",
+        english=r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last|called off|(?:fell|fallen) through"
+        r"|phased out|(?:closed|shut|wound) down|(?:ran|run) out(?! of)|not (?:been )?renewed"
+        r"|(?:gave|given|handed in) (?:(?:my|his|her|our|their) )?notice)\b|->|→",
         german=r"\bnicht mehr\b|\bkein\w{0,2} (?:\w{1,40} ){0,4}mehr\b|\bab sofort\b",
         french=r"\bn(?:e |['’])\w{1,40} (?:\w{1,40} )?plus\b|\b(?:est|sont|sommes) passée?s? (?:à|au|aux)\b"
         r"|\b(?:a|ont) (?:cessé|passé la main)\b",
@@ -277,6 +279,15 @@ CALLED_OFF = pattern_of(
     spanish=r"\b(?:(?:todo|resto) (?:\w{2,20} ){0,2}como (?:siempre|antes)|como estaba|sin efecto)\b",
 )
 """Words that state, in any sentence, that an event did not happen or nothing has changed."""
+CANCELLED = pattern_of(
+    english=r"\b(?:called off|cancell?ed|scrapped|withdrawn|abandoned|shelved|(?:is|are|was|were) off(?=[,.;!]|$))",
+    german=r"\b(?:abgesagt|abgeblasen|gestrichen|verworfen|fällt aus|vom tisch)\b",
+    french=r"\b(?:annulée?s?|abandonnée?s?|tomb(?:e|ent|ée?s?) à l['’]eau)\b",
+    spanish=r"\b(?:cancelad[oa]s?|anulad[oa]s?|suspendid[oa]s?)\b",
+    italian=r"\b(?:annullat[oaie]|cancellat[oaie]|disdett[oaie])\b",
+    polish=r"\b(?:odwołan\w{1,2}|anulowan\w{1,2})\b",
+)
+"""Words that say of an event or a plan that it does not take place."""
 
 # -- other people, things and parts ------------------------------------------------------------------------------------
 

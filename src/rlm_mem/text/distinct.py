@@ -32,6 +32,7 @@ from rlm_mem.text.by_language import (
 )
 from rlm_mem.text.clauses import DETERMINERS, NUMBERS, POSSESSIVES
 from rlm_mem.text.factuality import (
+    BEGINS,
     UNDONE,
     is_denied,
     is_doubted,
@@ -227,14 +228,25 @@ def asked_stems(
 ) -> Set[str]:
     """Stems of the question in the earlier note, except a kind of value that the later note does not name.
 
-    "Which Ruby does the mailer need?", "The mailer needs Ruby 3.1", "Bumped the mailer to 3.3".
+    "Which Ruby does the mailer need?", "The mailer needs Ruby 3.1", "Bumped the mailer to 3.3". Likewise the option
+    that the later note replaces by another one: "tabs" of "Tabs or spaces?".
     """
     had = asked.stems & texts[earlier]
+    if names_other_option(asked, texts[earlier], texts[later]):
+        had = had.difference(*asked.options)
     if had <= texts[later] or not DIGIT.search(later[:LONGEST]):
         return had
     for kind, _ in _NUMBERED.findall(earlier[:LONGEST]):
         had -= stems_in(kind, analyser) - texts[later]
     return had
+
+
+def names_other_option(asked: PresentQuestion, before: Set[str], after: Set[str]) -> bool:
+    """Whether the later of two notes has another of the alternatives that a question names than the earlier one."""
+    had = [not one.isdisjoint(before) for one in asked.options]
+    return any(had) and any(
+        not was and not one.isdisjoint(after) for was, one in zip(had, asked.options, strict=True)
+    )
 
 
 def _holds_again(value: Set[str], parts: Sequence[tuple[str, Set[str]]], analyser: Analyser) -> bool:
@@ -356,7 +368,12 @@ def _is_about_part(sentence: str, asked: PresentQuestion, known: Set[str], analy
 def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) -> bool:
     """Whether a sentence denies a value other than the earlier one, and gives none: "It is not at Anna's"."""
     denial = _IS_NOT.search(sentence)
-    if denial is None or _GOES_ON.search(sentence) or _STOP.search(sentence, denial.end()):
+    if (
+        denial is None
+        or _GOES_ON.search(sentence)
+        or BEGINS.search(sentence)
+        or _STOP.search(sentence, denial.end())
+    ):
         return False
     if "," in sentence[: denial.start()] and _STOP.search(sentence, 0, denial.start()):
         return False  # "no more rule: cats are allowed, dogs are not"
@@ -435,7 +452,9 @@ def _beside(text: str, analyser: Analyser) -> Mapping[tuple[str, str], Set[str]]
         if before and before[-1][0] in links and word.lower() in owners:
             continue
         stems = frozenset(analyser.terms(word)[:1]) - _OF_TIME  # of "7a" not also "7"
-        pairs: list[tuple[Set[str], str, Set[str]]] = [(stems, "before", before[-1][1])] if before else []
+        pairs: list[tuple[Set[str], str, Set[str]]] = []
+        if before and not ENDED.found_in(before[-1][0]):  # a verb: "swapped plots"
+            pairs.append((stems, "before", before[-1][1]))
         if before and (word[0].isdigit() or (word[0].isupper() and is_noun)):
             pairs.append((before[-1][1], "label", stems))
         if len(before) > 1 and before[-1][0] in links:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rlm_mem.text.by_language import (
     DENIED,
     DOUBTED_ABROAD,
+    ENDED,
     HEARSAY,
     LAST_IN_CLAUSE,
     PAST,
@@ -74,8 +75,11 @@ _DOUBTED = (
 _PLANNED = signed(
     r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned|ning)? (?:is )?to\b|\bplanned for\b"
     r"|\b(?:was|were) (?:meant |supposed |due )?to (?!the\b|an?\b|my\b|our\b|his\b|her\b|their\b)(?=[a-z])"
-    r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)|\bbefore last\b"
+    r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bbefore last\b"
 )
+_ADDED = signed(r"\bas well\b|\btoo(?:[.,;!)]|$)")
+BEGINS = signed(r"\b(?:starting|effective|as of|from (?:now|here|today) on(?:wards)?)\b")
+"""Words with which an additional thing is in force from a day on: "the band's A as well from here on"."""
 _ONE_DAY = signed(
     r"(?<!from )(?<!as of )(?<!since )(?<!said )(?<!started )(?<!starting )(?<!beginning )"
     r"\b(?:today|tonight|tomorrow|this (?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -95,20 +99,29 @@ _REFUSED = signed(
     r"\b(?:(?:wouldn|couldn)['’]t|want(?:s|ed))\b(?=[^.!?;]{1,200}?\b(?:so|thus|hence|therefore)\b)"
 )
 """A refusal or wish with its consequence, which is a fact."""
-_NO_DOUBT = signed(r"\b(?:minutes?|hours?|days?|weeks?|a month) ago\b")
-"""A recent time, which is not before the earlier note."""
+_NO_DOUBT = signed(r"\b(?:minutes?|hours?|days?|weeks?|a month) ago\b|\bthan (?:\w{1,20} ){1,2}thought\b")
+"""A recent time, which is not before the earlier note; and a comparison: "better than she thought"."""
 _WISHES = word_set("want wants wish wishes hope hopes")
 
 
+_DOING = late(r"\s\w{2,20}ing\b", re.IGNORECASE)
+"""The rest of "while the varnish was drying"."""
+
+
 def is_temporary(sentence: str, known: str) -> bool:
-    """Whether a sentence is limited to a time that neither the question nor the earlier note mentions."""
+    """Whether a sentence is limited to a time that neither the question nor the earlier note mentions.
+
+    A change during an activity lasts: "while the varnish was drying I swapped the belt".
+    """
     low = known.lower()
     lasting = _HAS_BEEN.search(sentence)
     found = None if lasting else _FOR_A_WHILE.search(sentence)
     if found is not None and found[1].lower() not in low:  # otherwise the duration is the value
         return True
     found = TEMPORARY.search(sentence)
-    return found is not None and found.group().lower() not in low
+    if found is None or found.group().lower() in low:
+        return False
+    return not (_DOING.match(sentence, found.end()) and ENDED.found_in(sentence))
 
 
 def is_elsewhere(sentence: str, known: str, before: str = "") -> bool:
@@ -223,6 +236,7 @@ def is_doubted(sentence: str, asked: str, *, has_change_word: bool, main_part: s
         or sentence[:1] in QUOTES
         or (quoted is not None and not own and len(quoted[1].split()) > 3)
         or _PLANNED.search(main_part) is not None
+        or (_ADDED.search(main_part) is not None and BEGINS.search(sentence) is None)
         or DOUBTED_ABROAD.search(main_part) is not None
         or (_ONE_DAY.search(sentence) is not None and not has_change_word and sentence.rstrip()[-1:] != ":")
     )

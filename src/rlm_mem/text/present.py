@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from msgspec import Struct
 
@@ -12,6 +12,7 @@ from rlm_mem.text.analysis import SPACELESS, Analyser
 from rlm_mem.text.by_language import HEADINGS
 from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS
 from rlm_mem.text.languages import is_foreign
+from rlm_mem.text.options import options_of
 from rlm_mem.text.patterns import late, signed, word_set
 from rlm_mem.text.sentences import MONTH_AFTER_DAY
 from rlm_mem.text.wording import CORRECTIONS
@@ -94,9 +95,11 @@ class PresentQuestion(Struct, frozen=True):
         names: the stems of its names and numbers; abbreviations: those of names in capitals, such as "API", which
             often are the name of a kind.
         subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
+        limits: the stems of words right after a preposition, which limit what is asked: "in production".
         asks: whether it is a question, or names an attribute of a thing; not just search terms.
         happened: whether it asks about an event ("did"), so that only a note with a change answers it.
         is_english: whether it has the form of an English question.
+        options: the stems of each of the alternatives that it names: "tabs" and "spaces".
         spaceless: whether its script has no spaces between words, so that stems are character bigrams.
     """
 
@@ -105,9 +108,11 @@ class PresentQuestion(Struct, frozen=True):
     names: frozenset[str]
     abbreviations: frozenset[str]
     subject: frozenset[str]
+    limits: frozenset[str]
     asks: bool
     happened: bool
     is_english: bool
+    options: tuple[frozenset[str], ...]
     spaceless: bool
 
     @staticmethod
@@ -131,11 +136,20 @@ class PresentQuestion(Struct, frozen=True):
             frozenset(analyser.terms(" ".join(named))),
             frozenset(analyser.terms(" ".join(filter(_is_abbreviation, named)))),
             frozenset(analyser.terms(" ".join(subject))),
+            frozenset(analyser.terms(" ".join(_limits(text)))),
             asks,
             _HAPPENED.search(text) is not None,
             not german and not _INTERROGATIVES.isdisjoint(_PLAIN.findall(text.lower())[:3]),
+            _options(text, analyser),
             not text.isascii() and SPACELESS.search(text) is not None,
         )
+
+
+def _options(text: str, analyser: Analyser) -> tuple[frozenset[str], ...]:
+    """The stems by which the alternatives of a question differ; none unless each has such a word."""
+    stems = [frozenset(analyser.terms(one)) for one in options_of(text)]
+    alone = tuple(one.difference(*(other for other in stems if other is not one)) for one in stems)
+    return alone if all(alone) else ()
 
 
 def _is_abbreviation(word: str) -> bool:
@@ -213,6 +227,12 @@ def _subject(question: str) -> tuple[list[str], bool]:
     if auxiliary in _WITH_VERB and any(low not in DETERMINERS | POSSESSIVES for low in found[:-1]):
         del found[-1]  # the verb; "the hike" in "How long does the hike to the lake take?" ends with none
     return found, asks
+
+
+def _limits(question: str) -> list[str]:
+    """The words right behind a preposition."""
+    lows = WORD.findall(question.lower())
+    return [after for before, after in pairwise(lows) if before in PREPOSITIONS]
 
 
 def _attribute(lows: list[str]) -> list[str]:

@@ -26,6 +26,7 @@ from rlm_mem.text.distinct import (
     asked_stems,
     best_of,
     exceptions,
+    names_other_option,
     says,
     sentences,
 )
@@ -72,6 +73,8 @@ APART, DOUBTFUL, DOUBTFUL_NEAREST = -7.0, -3.55, -2.0
 a short time, a part or another person), which also prevents certainty; and if the uncertain note is the nearest."""
 KEYWORDS = -1.4
 """Added for search terms, which may not ask what the earlier note states."""
+OTHER_OPTION = 2.5
+"""Added if the question names alternatives, the later note has another one, and has a word of change."""
 _BIAS = -4.45
 _OF_TEXTS = ("answer denied", "tells of change", "of one kind", "present")
 _MAX_FURTHER = sum(WEIGHTS[name] for name in _OF_TEXTS)
@@ -152,7 +155,7 @@ def retelling(
     alike = not asked.spaceless or _differs_in_one_place(asked, earlier, later)
     if not is_end and not (alike and (asked.asks or is_next)):
         return least  # without a question, or with bigrams for words, shared terms do not imply the same question
-    if asked.happened and not (says(later).change or _has_kind(asked, earlier, later, beside=True)):
+    if asked.happened and not (says(later).change or gives_other_value(asked, earlier, later, beside=True)):
         return least
     found = signs(asked, earlier, later, texts, analyser, least=least, is_next=is_next, nearest=nearest)
     if not found:
@@ -161,6 +164,8 @@ def retelling(
     odds: float = round(_BIAS + sum(map(mul, WEIGHTS.values(), found[:-1])), 9)
     if not (asked.asks or is_end):
         odds += KEYWORDS
+    if names_other_option(asked, texts[earlier], texts[later]) and says(later).change:
+        odds += OTHER_OPTION
     if odds > least and year is not None:
         apart, doubtful = exceptions(asked, earlier, later, texts, analyser, year)
         if apart:
@@ -278,10 +283,15 @@ def signs(
     had, both = asked_stems(asked, earlier, texts, later, analyser), before & after
     shared, missing = had & after, had - after
     often = Counter(chain.from_iterable(texts.values()))
-    if _shares_little(asked, both, later, texts.values(), often) and not (
-        (nearest or not asked.names.isdisjoint(both))
-        and _has_kind(asked, earlier, later, of_form=not nearest, opening=nearest)
-        and _share_name(earlier, later, both, analyser)
+    chooses = names_other_option(asked, before, after)
+    if (
+        not chooses
+        and _shares_little(asked, both, later, texts.values(), often)
+        and not (
+            (nearest or not asked.names.isdisjoint(both))
+            and gives_other_value(asked, earlier, later, of_form=not nearest, opening=nearest)
+            and _share_name(earlier, later, both, analyser)
+        )
     ):
         return ()
     value = both - asked.stems - MEASURES
@@ -295,8 +305,8 @@ def signs(
     for stem in value:
         rare_value += often[stem] <= _FEW and stem not in _CALENDAR
     covered = covered / weight if weight else 0.0
-    if shared and asked.spaceless and ENDED.found_in(later):
-        covered = 1.0  # stems are character bigrams, of which a name has one or two
+    if (shared and asked.spaceless and ENDED.found_in(later)) or (chooses and not had):
+        covered = 1.0  # stems are character bigrams, of which a name has one or two; or only the options are asked for
     mine = _closeness(before, after, often)
     others = (texts[one] for one in texts if one not in (earlier, later))
     is_nearest = all(_closeness(before, one, often) <= mine for one in others)
@@ -317,7 +327,7 @@ def signs(
         for sentence, stems in (sentences(later, analyser) if value else ())
     )
     narrows = False
-    if missing and not (denies and rare_value):
+    if missing and not chooses and not (denies and rare_value):
         for one in (asked.text, earlier):
             has = asked.stems & after
             narrows = narrows or _narrows_subject(one, missing, has, analyser, asked, one is asked.text)
@@ -327,11 +337,12 @@ def signs(
         float(denies),
         float(narrows),
         float(may_state_change(earlier, later, analyser)),
-        float(_has_kind(asked, earlier, later, opening=nearest)),
+        float(gives_other_value(asked, earlier, later, opening=nearest)),
         float(said.present),
         float(said.condition and not CONDITION.found_in(known)),
         float(
-            len(both) <= _SHARED
+            not chooses
+            and len(both) <= _SHARED
             and len(both) * _PASSING < len(before)
             and len(asked.stems & after) * 2 < len(asked.stems)
         ),
@@ -356,7 +367,7 @@ def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) ->
     return any(not both.isdisjoint(analyser.terms(word)) for word in named & named_later)
 
 
-def _has_kind(
+def gives_other_value(
     asked: PresentQuestion,
     earlier: str,
     later: str,
