@@ -174,7 +174,8 @@ def pytest_collection(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path)  # whatever a worker began with, all have one order
+    # Whatever a worker began with, all have one order; a long test at its end would keep one of them waiting.
+    items.sort(key=lambda item: (item.get_closest_marker("early") is None, item.path))
     for item in items:
         mark = item.get_closest_marker("local_only")
         if mark is not None:
