@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rlm_mem.memory import Memory
 from tests.waiting import until
 
@@ -18,6 +20,8 @@ PAGES = (
     "/tokens", "/namespaces", "/login",
 )  # fmt: skip
 SIZES = {"desktop": (1280, 860), "phone": (390, 844), "small phone": (320, 844)}
+
+pytestmark = pytest.mark.early  # a browser and a server of their own
 
 Open = Callable[..., Any]
 Elsewhere = Callable[..., "subprocess.Popen[str]"]

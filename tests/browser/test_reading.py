@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rlm_mem.memory import Memory
 from tests.browser.brain import LAST_LINE, OUTCOMES
 
@@ -15,6 +17,8 @@ PAGES = (
     "/changes", "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/costs?days=90",
     "/integrity", "/nowhere",
 )  # fmt: skip
+
+pytestmark = pytest.mark.early  # a browser and a server of their own
 
 Open = Callable[..., Any]
 

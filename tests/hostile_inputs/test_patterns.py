@@ -41,6 +41,7 @@ def slow(patterns: Sequence[Found], patience: float) -> list[str]:
     return said
 
 
+@pytest.mark.early
 def test_every_pattern_is_linear_on_its_worst_texts() -> None:
     patterns = package_patterns()
     assert len(patterns) > 300

@@ -42,6 +42,7 @@ def right(answer: str | None, wanted: tuple[str, ...] | None) -> bool:
     return len(answer.split()) <= LONGEST and any(one.lower() in answer.lower() for one in wanted)
 
 
+@pytest.mark.early
 @pytest.mark.parametrize(("part", "stores"), [("tuned", TUNED_ON), ("checked", CHECKED_ON)])
 def test_most_questions_about_a_few_notes_are_answered_right(
     part: str, stores: tuple[Store, ...], tmp_path: Path

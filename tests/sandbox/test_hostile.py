@@ -53,6 +53,7 @@ def check(report: dict[str, Any]) -> None:
     assert max(o["peak_mb"] for o in outcomes) < 150
 
 
+@pytest.mark.early
 @engines
 def test_a_hostile_program_is_contained_and_leaves_the_session_usable(engine: str) -> None:
     """Nothing written, read, called or forged; the host under 150 MB; the next program runs."""
@@ -71,6 +72,7 @@ def test_a_hostile_program_is_contained_and_leaves_the_session_usable(engine: st
     assert by_name["endless loop"]["kind"] == "TimeoutError"
 
 
+@pytest.mark.early
 @engines
 def test_the_engine_alone_contains_what_the_policy_would_have_refused(engine: str) -> None:
     """With the policy switched off nothing gets out either: it is a courtesy, not the boundary."""

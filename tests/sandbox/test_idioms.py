@@ -29,6 +29,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChunkStore]:
         yield store
 
 
+@pytest.mark.early
 @pytest.mark.parametrize(
     ("engine", "share"), [("monty", 0.90), pytest.param("cpython", 0.98, marks=needs_filter)]
 )

@@ -5,10 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import schemathesis
-from schemathesis.config import HealthCheck
-from schemathesis.engine import Status, from_schema
-from schemathesis.engine.events import NonFatalError, ScenarioFinished
 
 from rlm_mem.http import openapi
 from tests.server.api import BEARER, PORT, serving
@@ -24,6 +20,12 @@ def failures_of(
     brain: Path, phases: list[str], max_examples: int, only: str | None = None
 ) -> tuple[int, list[str]]:
     """How many scenarios were run, and what was wrong with any, as schemathesis says it."""
+    # Loaded here, since each process that collects tests would spend half a second on it.
+    import schemathesis
+    from schemathesis.config import HealthCheck
+    from schemathesis.engine import Status, from_schema
+    from schemathesis.engine.events import NonFatalError, ScenarioFinished
+
     with serving(brain) as (app, state, _):
         for text in ("Ana chose PostgreSQL for the ledger.", "Ben drinks green tea in the morning."):
             state.memory.remember(text, conversation_id="notes", tags=["team"])

@@ -372,6 +372,7 @@ def compare_hits(both: Both) -> None:
     assert as_of[0] == as_of[1]
 
 
+@pytest.mark.early
 @pytest.mark.parametrize("both", range(3), indirect=True)
 def test_both_backends_answer_alike_after_any_history(both: Both) -> None:
     for _ in range(2):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 
 def main() -> None:
@@ -18,7 +17,8 @@ def main() -> None:
     except (ValueError, OSError):
         highest = 65_536
     try:
-        found = [int(path.name) for path in Path("/proc/self/fd").iterdir()]
+        # pathlib would take twice as long to load as everything else here.
+        found = [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208
     except OSError:
         found = list(range(3, min(highest, 65_536)))
     for number in found:
