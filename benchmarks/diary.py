@@ -94,6 +94,8 @@ DIARIES = (
 )
 ORDINARY = ("notes", "projects", "agents", "trades", "desks")
 """Sets of notes among which little changes."""
+UNSEEN = "worlds"
+"""One more such set, on which nothing was fitted."""
 _FIRST_DAY = date(2025, 1, 1)
 _DAYS = 365
 _BETWEEN = (_FIRST_DAY + timedelta(days=180)).isoformat()
@@ -306,7 +308,7 @@ def main() -> None:
     for name, file in DIARIES[: 1 if options.quick else None]:
         rows = [json.loads(line) for line in (CORPORA / file).read_text(encoding="utf-8").splitlines()]
         report.add(corpus=name, **measured(rows, seed=len(name)))
-    for name in () if options.quick else ORDINARY:
+    for name in () if options.quick else (*ORDINARY, UNSEEN):
         report.add(set=name, **ordinary(name))
     if options.quick:
         print(report)

@@ -71,7 +71,9 @@ def json_fault(data: bytes, error: Exception) -> str:
         return NOT_FETCHED
     try:
         json.loads(data)
-    except (ValueError, RecursionError) as precise:
+    except RecursionError:
+        return "not valid JSON: it is nested too deeply"
+    except ValueError as precise:
         error = precise
     return f"not valid JSON: {error}"
 

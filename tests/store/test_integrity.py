@@ -166,7 +166,8 @@ UNSYNCED = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-f
 SHOWN_ELSEWHERE = {
     "unreadable-row", "unreadable-row-with-version", "index-row", "index-counts", "orphaned-row", "tiered-memory",
     "tiered-undated", "tiered-conflict", "unreadable-case", "change-interrupted", "damaged-file", "newer-version",
-    "noise-links",
+    "noise-links", "other-encoding", "conflict-of-lines", "unreadable-lines", "folder-conflict", "unreadable-folder",
+    "unreadable-change", "unreadable-state",
 }  # fmt: skip
 
 

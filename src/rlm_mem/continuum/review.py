@@ -176,7 +176,7 @@ class ReviewQueue:
         for chunk_id, sentence in zip_longest(case.chunk_ids, case.sentences, fillvalue=""):
             if chunk_id not in readable:
                 return f"{chunk_id} {'is in quarantine' if chunk_id in hidden else 'no longer exists'}"
-            said = statements_in("" if case.asked_by else readable[chunk_id].content, analyser)
+            said = () if case.asked_by else statements_in(readable[chunk_id].content, analyser)
             if not case.asked_by and all(one.text != sentence for one in said):
                 return f"{chunk_id} was edited and does not say “{shorten(sentence)}” any more"
         by = readable[case.chunk_ids[1]].metadata.superseded_by if case.kind in PROPOSED else None
@@ -287,13 +287,12 @@ class ReviewQueue:
             ConflictError: ``updates.max_open`` leaves no room.
         """
         with self._files.stored.transaction():
-            stored = {case.id: self._stored(case.id) for case in wanted}
+            stored = {case.id: found for case in wanted if (found := self._stored(case.id)) is not None}
             # What a rule found, too, now waits as asked for.
             known = {
-                name: case
-                for name, case in stored.items()
-                if case and (case.status == "rejected" or (case.asked_by and case.status != "approved"))
-            }
+                name: case for name, case in stored.items()
+                if case.status == "rejected" or (case.asked_by and case.status != "approved")
+            }  # fmt: skip
             new = [case for case in wanted if case.id not in known]
             if self._room(len(new)) < len(new):
                 raise ConflictError(
@@ -301,8 +300,7 @@ class ReviewQueue:
                     hint="a person decides some of its cases first: rlm-mem review list",
                 )
             for case in new:
-                former = stored[case.id]
-                case.decisions = former.decisions if former else []
+                case.decisions = stored[case.id].decisions if case.id in stored else []
                 self._files.stored.write(case_file(case.id), encode(case).encode())
         return [known.get(case.id, case) for case in wanted]
 

@@ -57,7 +57,7 @@ _POINT = late(
     re.MULTILINE,
 )
 _TOLD = late(
-    r"[ \t:*]{0,4}(?:[ \t]*\n){0,3}[ \t]{0,8}(?:[-*][ \t]{1,4})?(?![-*#|>`\[\d]|[ \t\n])([^\n]{1,400})"
+    r"[ \t:*]{0,4}(?:[ \t]{0,8}\n){0,3}[ \t]{0,8}(?:[-*][ \t]{1,4})?(?![-*#|>`\[\d]|[ \t\n])([^\n]{1,400})"
 )
 """What a heading or label introduces: the rest of its line, or the line of prose or the item below it."""
 _TOLD_CHARS, _MIN_TOLD = 90, 45
