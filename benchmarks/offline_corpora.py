@@ -71,7 +71,6 @@ FILES = {
 SETS = tuple(FILES)
 SHOWN = 3
 SURE = 0.6
-WHOLE = 4  # most characters of an answer that counts as a whole word alone
 MODULE_NAMES = """
     argparse asyncio bisect calendar codecs collections configparser contextlib copy csv datetime difflib
     email enum fileinput filecmp fnmatch fractions functools getpass gettext glob gzip hashlib heapq hmac
@@ -204,10 +203,10 @@ def holds(asked: Asked, text: str | None) -> bool:
 
 
 def has_any(text: str, answers: Sequence[str]) -> bool:
-    """Whether a text has one of some answers; a short one, such as a figure, as a whole word."""
+    """Whether a text has one of some answers; a number not as a part of another one."""
     low = text.lower()
     return any(
-        re.search(rf"(?<![\w.,]){re.escape(one)}(?![\w]|[.,]\d)", low) if len(one) <= WHOLE else one in low
+        re.search(rf"(?<![\d.,]){one}(?![\d]|[.,]\d)", low) if one.isdecimal() else one in low
         for one in map(str.lower, answers)
     )
 
