@@ -659,6 +659,12 @@ def test_an_export_to_share_has_no_review_case_that_quotes_what_it_leaves_out(
         export_store(memory.store, tmp_path / f"{archive}.jsonl", archive=archive)
         text = (tmp_path / f"{archive}.jsonl").read_text(encoding="utf-8")
         assert ("It is locked." in text) is archive and "not locked by Mallory" in text
+    (file,) = memory.store.files.names("system/review")
+    case = memory.store.files.read(file) or b""
+    for damaged in (b"\xef\xbb\xbf" + case, b"<<<<<<< HEAD\n" + case, case.decode().encode("utf-16")):
+        memory.store.files.write(file, damaged)
+        export_store(memory.store, tmp_path / "false.jsonl", archive=False, overwrite=True)
+        assert f'"brain_file":"{file}"' not in (tmp_path / "false.jsonl").read_text("utf-8").replace(" ", "")
 
 
 def test_no_bounded_import_releases_from_quarantine_or_trusts_the_same_text_more(

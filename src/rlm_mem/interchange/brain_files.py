@@ -53,7 +53,7 @@ def exported_files(
 
     Args:
         shown: leave out archived memories, the records of transitions, and review cases that quote other chunks than
-            these.
+            these, or that cannot be read.
     """
     seen: set[str] = set()
     steps: list[tuple[str, bytes]] = []
@@ -66,11 +66,7 @@ def exported_files(
             data = reader.file(name)
             if data is None:  # removed after it was listed
                 continue
-            if (
-                shown is not None
-                and name.startswith("system/review/")
-                and not shown.issuperset(_quoted(data))
-            ):
+            if shown is not None and name.startswith("system/review/") and not _quotes_only(data, shown):
                 continue
             if name == JOURNAL:
                 steps += [(_time_of(line), line) for line in data.splitlines(keepends=True)]
@@ -86,10 +82,15 @@ def exported_files(
         )
 
 
-def _quoted(case: bytes) -> list[str]:
-    """Return the ids of the chunks whose text a review case has."""
-    chunk_ids = (parse_event(case) or {}).get("chunk_ids")
-    return [one for one in chunk_ids if isinstance(one, str)] if isinstance(chunk_ids, list) else []
+def _quotes_only(data: bytes, shown: frozenset[str]) -> bool:
+    """Return whether a review case has the text of none but these chunks; nobody knows what a damaged one has."""
+    case = parse_event(data)
+    chunk_ids = [] if case is None else case.get("chunk_ids", [])
+    return (
+        case is not None
+        and isinstance(chunk_ids, list)
+        and all(isinstance(one, str) and one in shown for one in chunk_ids)
+    )
 
 
 # --- in folders and archives ---------------------------------------------------------------------------
