@@ -182,6 +182,18 @@ def test_a_function_that_reads_much_ends_with_the_programs_time(
         assert session.execute("kept") == 1
 
 
+@pytest.mark.parametrize("text", ["C++ {}", "berth {}"])
+def test_the_search_of_one_long_line_for_many_texts_ends_with_the_programs_time(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    store.create_chunk("Ines: The berth of the C++ course is free.")
+    with REPLSession(store) as session:
+        checks = iter([10.0] * 12)
+        monkeypatch.setattr(session, "seconds_left", lambda: next(checks, -1.0))
+        with pytest.raises(TimeoutError, match="while a function was reading the memory"):
+            session.execute(f"turns(contains=[{text!r}.format(n) for n in range(20)])")
+
+
 def test_passages_bring_their_neighbours_and_links(session: REPLSession, store: ChunkStore) -> None:
     first, second = store.list_chunks("talk")[:2]
     store.add_link(second, first, "elaborates", 0.9)

@@ -93,6 +93,7 @@ class TurnFunctions(HostFunctions):
             wanted_texts("contains", contains) if contains else [],
             get_analyser(self._store.config.search.language),
             self._occurs,
+            self._lines.check,
         )
         today = self._store.clock()
         period = day("start", start, today), day("end", end, today, last=True)
