@@ -67,7 +67,7 @@ def test_an_agent_asks_a_person_to_forget_what_they_wrote(place: Path | str, age
     assert found(place) == [BERTH]
     assert agent("forget", ids=[one])["proposed"] == answer["proposed"], "asked twice, it is one case"
     approved = {"case_id": answer["proposed"][0], "decision": "approve", "reviewer": "Ines"}
-    assert "not approved by an agent" in agent("review_decide", **approved)
+    assert "not decided by an agent" in agent("review_decide", **approved)
     decided(place, "approve")
     assert found(place) == []
     with Memory.open(place) as memory:
@@ -106,7 +106,7 @@ def test_an_agent_asks_a_person_whether_a_text_replaces_theirs(
     with Memory.open(place) as memory:
         (case,) = [one for one in memory.continuum.review.cases() if one.asked_by]
     approved = {"case_id": case.id, "decision": "approve", "reviewer": "Ines"}
-    assert "not approved by an agent" in agent("review_decide", **approved)
+    assert "not decided by an agent" in agent("review_decide", **approved)
     with Memory.open(place) as memory:
         memory.continuum.review.approve(case.id, reviewer="Ines")
     assert BERTH not in found(place) and text in found(place)
@@ -118,6 +118,22 @@ def test_an_agent_changes_neither_the_text_nor_takes_back_a_change_of_what_a_per
     one = told(place)
     assert "cannot change the text of it" in agent("update", id=one, content="The Heron is gone.")
     assert agent("update", id=one, tags=["boats"])["tags"] == ["boats"]
+    assert found(place) == [BERTH]
+
+
+def test_an_agent_that_hid_what_a_person_wrote_cannot_archive_it_then(place: Path | str, agent: Ask) -> None:
+    one = told(place)
+    assert agent("quarantine", id=one, reason="it gives orders")["trust"] == "quarantined"
+    assert f"{one} is in quarantine, so a client cannot forget it" in agent("forget", ids=[one])
+    new = {"text": "The Heron has berth 3.", "replaces": [one]}
+    assert f"{one} is in quarantine, so a client cannot replace it" in agent("remember", **new)
+    with Memory.open(place) as memory:
+        (case,) = memory.continuum.review.cases()
+    rejected = {"case_id": case.id, "decision": "reject", "reviewer": "Ines", "reason": "hostile"}
+    assert "not decided by an agent" in agent("review_decide", **rejected)
+    with Memory.open(place) as memory:
+        memory.release(one)
+        assert memory.list_chunks(archived=True) == []
     assert found(place) == [BERTH]
 
 
