@@ -162,3 +162,16 @@ def test_a_record_that_git_lfs_has_not_fetched_waits_in_its_place(
             False,
         ) and "git lfs pull" in repair.action
     assert file.read_bytes() == pointer
+
+
+@pytest.mark.parametrize("end", [b"=======\n", b""])
+def test_lines_that_both_sides_of_a_conflict_removed_stay_removed(place: Path | str, end: bytes) -> None:
+    log = "log/continuum.jsonl"
+    first, ours, base, theirs = (b'{"id":"%s"}\n' % one for one in (b"a", b"b", b"c", b"d"))
+    marked = [first, b"<<<<<<< HEAD\n", ours, b"||||||| 1a2b3c\n", base, end, theirs, b">>>>>>> x\n"]
+    with Memory.open(place) as memory:
+        memory.store.files.write(log, b"".join(marked))
+        memory.repair(dry_run=False)
+        kept = [first, ours, theirs] if end else [first, ours, base, theirs]  # what has no end may be a side
+        assert memory.store.files.read(log) == b"".join(kept)
+        assert memory.check() == []
