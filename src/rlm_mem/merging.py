@@ -58,7 +58,9 @@ def without_conflict_lines(data: bytes) -> bytes:
         elif line.startswith(b"|||||||"):
             base = []
         else:
-            kept += base or () if not line.startswith(b"=======") else ()  # an ancestor without an end is kept
+            kept += (
+                base or () if not line.startswith(b"=======") else ()
+            )  # an ancestor without an end is kept
             base = None
     return b"".join([*kept, *(base or ())])
 

@@ -178,7 +178,7 @@ class TurnFunctions(HostFunctions):
 
     def _occurs(self, term: str) -> bool:
         """Return whether a chunk has a term; the index does not tell for earlier times."""
-        return self._store.as_of is not None or bool(searching.ids_with_terms(self._store, {term}))
+        return self._store.as_of is not None or searching.occurs(self._store, term)
 
     def _lines_with(
         self,
