@@ -200,6 +200,13 @@ def test_a_client_that_may_not_decide_reviews_asks_and_one_that_may_acts(
         for token in (reviewer, BEARER["Authorization"].removeprefix("Bearer ")):
             client.headers["Authorization"] = f"Bearer {token}"
             assert client.delete(f"chunks/{one if token == reviewer else two}").status_code == 204
+        client.headers["Authorization"] = f"Bearer {writer}"
+        for answer in (
+            client.delete(f"chunks/{one}", params={"permanent": True}),
+            client.post("batch", json={"steps": [{"do": "delete", "chunk_id": one, "permanent": True}]}),
+        ):
+            assert answer.status_code == 409 and "cannot erase it" in answer.json()["detail"]
+        assert client.get(f"archive/{one}").status_code == 200
     assert found(place) == []
 
 

@@ -14,6 +14,7 @@ from rlm_mem.continuum.cases import Case
 from rlm_mem.continuum.requests import forget_case, persons_mark, replace_case
 from rlm_mem.operations.operation import Context
 from rlm_mem.operations.problems import refused
+from rlm_mem.store.core.records import ACTIVE
 
 _WHERE = "rlm-mem review, or the page Review of the dashboard"
 _NAMED = 3
@@ -27,16 +28,21 @@ class AskedPerson(Struct):
     note: str
 
 
-def persons(context: Context, chunk_ids: Iterable[str]) -> dict[str, Chunk]:
+def persons(context: Context, chunk_ids: Iterable[str], *, archived: bool = False) -> dict[str, Chunk]:
     """Return those of these chunks that the caller may forget or replace only if a person agrees, by id.
 
     It is empty for persons, and unless the setting ``trust.by_agents`` is ``ask``. What is in quarantine or has expired
     is among them, too: an agent that hid a memory must not be able to archive it then.
+
+    Args:
+        archived: also those in the archive.
     """
     if not context.agent or context.memory.config.trust.by_agents == "apply":
         return {}
     store = context.memory.store
-    found = store.backend.chunks(store.namespace, check_chunk_ids(list(chunk_ids)))
+    found = store.backend.chunks(
+        store.namespace, check_chunk_ids(list(chunk_ids)), status=None if archived else ACTIVE
+    )
     return {one: chunk for one, chunk in found.items() if persons_mark(store, chunk)}
 
 
@@ -62,9 +68,11 @@ def ask_to_replace(
     return _asked(context, chunks, context.memory.continuum.review.ask(wanted), "replace")
 
 
-def refuse_persons(context: Context, chunk_ids: Iterable[str], what: str, hint: str) -> None:
+def refuse_persons(
+    context: Context, chunk_ids: Iterable[str], what: str, hint: str, *, archived: bool = False
+) -> None:
     """Refuse to do something with a chunk that is a person's, which cannot be asked for."""
-    for one, chunk in persons(context, chunk_ids).items():
+    for one, chunk in persons(context, chunk_ids, archived=archived).items():
         mark = persons_mark(context.memory.store, chunk)
         raise refused(409, f"{one} {mark}, so a client cannot {what} it", hint=hint)
 
