@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from rlm_mem import Memory
 from rlm_mem.access.tokens import TokenFile
+from rlm_mem.errors import ConflictError
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
 from tests.server.api import API, BEARER, serving
@@ -110,6 +111,26 @@ def test_an_agent_asks_a_person_whether_a_text_replaces_theirs(
     with Memory.open(place) as memory:
         memory.continuum.review.approve(case.id, reviewer="Ines")
     assert BERTH not in found(place) and text in found(place)
+
+
+def test_a_text_that_was_edited_after_an_agent_asked_is_asked_about_anew(
+    place: Path | str, agent: Ask
+) -> None:
+    one = told(place)
+    newer = agent("remember", text="The Heron has berth 3.", replaces=[one])["chunk_ids"][0]
+    agent("update", id=newer, content="Nobody knows the Heron.")
+    with Memory.open(place) as memory:
+        (case,) = [case for case in memory.continuum.review.cases(None) if case.asked_by]
+        assert "was edited and does not say" in str(case.obsolete_because)
+        with pytest.raises(ConflictError, match="was edited"):
+            memory.continuum.review.approve(case.id, reviewer="Ines")
+    assert BERTH in found(place)
+    agent("link", source_id=newer, target_id=one, type="supersedes")
+    with Memory.open(place) as memory:
+        (case,) = [case for case in memory.continuum.review.cases() if case.asked_by]
+        assert case.sentences[0] == "Nobody knows the Heron."
+        memory.continuum.review.approve(case.id, reviewer="Ines")
+    assert BERTH not in found(place)
 
 
 def test_an_agent_changes_neither_the_text_nor_takes_back_a_change_of_what_a_person_wrote(

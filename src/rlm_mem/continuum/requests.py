@@ -50,7 +50,7 @@ def forget_case(store: ChunkStore, chunk: Chunk, agent: str) -> Case:
 def replace_case(store: ChunkStore, newer: Chunk, older: Chunk, agent: str, why: str | None) -> Case:
     """Return the case of an agent that asks to replace a chunk by another one."""
     reason = f"asked by {agent}{f': {why}' if why else ''}"[:_MOST]
-    sides = [_line(newer)[:_MOST], _line(older)[:_MOST]]
+    sides = [beginning(newer), beginning(older)]
     return Case(
         id=case_id_of("replace", f"{newer.id} {older.id}"), kind="replace", entry=newer.id,
         title=f"{shorten(sides[1])} → {shorten(sides[0])}", status="open", opened_at=stamp(store.clock()),
@@ -59,6 +59,11 @@ def replace_case(store: ChunkStore, newer: Chunk, older: Chunk, agent: str, why:
         counter_evidence=[f"{older.id} (older): {sides[1]}", f"it {persons_mark(store, older)}"], history=[],
         chunk_ids=[newer.id, older.id], sentences=sides, asked_by=agent,
     )  # fmt: skip
+
+
+def beginning(chunk: Chunk) -> str:
+    """Return what a case of an agent that asks to replace a chunk shows of each of the two."""
+    return _line(chunk)[:_MOST]
 
 
 def _line(chunk: Chunk) -> str:

@@ -39,6 +39,7 @@ from rlm_mem.continuum.cases import (
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.model_decisions import decide_proposals
+from rlm_mem.continuum.requests import beginning
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
@@ -176,8 +177,12 @@ class ReviewQueue:
         for chunk_id, sentence in zip_longest(case.chunk_ids, case.sentences, fillvalue=""):
             if chunk_id not in readable:
                 return f"{chunk_id} {'is in quarantine' if chunk_id in hidden else 'no longer exists'}"
-            said = statements_in("" if case.asked_by else readable[chunk_id].content, analyser)
-            if not case.asked_by and all(one.text != sentence for one in said):
+            chunk = readable[chunk_id]
+            if case.asked_by:
+                says_so = beginning(chunk) == sentence or case.kind == "forget"
+            else:
+                says_so = any(one.text == sentence for one in statements_in(chunk.content, analyser))
+            if not says_so:
                 return f"{chunk_id} was edited and does not say “{shorten(sentence)}” any more"
         by = readable[case.chunk_ids[1]].metadata.superseded_by if case.kind in PROPOSED else None
         return f"{case.chunk_ids[1]} was replaced by {by}" if by is not None else ""
@@ -288,11 +293,16 @@ class ReviewQueue:
         """
         with self._files.stored.transaction():
             stored = {case.id: self._stored(case.id) for case in wanted}
-            # What a rule found, too, now waits as asked for.
+            said = {case.id: case.sentences for case in wanted}
+            # What a rule found, too, now waits as asked for, and so does a chunk that was edited since.
             known = {
                 name: case
                 for name, case in stored.items()
-                if case and (case.status == "rejected" or (case.asked_by and case.status != "approved"))
+                if case
+                and (
+                    case.status == "rejected"
+                    or (case.asked_by and case.status != "approved" and case.sentences == said[name])
+                )
             }
             new = [case for case in wanted if case.id not in known]
             if self._room(len(new)) < len(new):
