@@ -779,7 +779,7 @@ def test_what_is_stored_while_a_text_waits_for_the_lock_is_replaced(
 def test_what_was_stored_before_many_others_is_replaced(
     place: Path | str, monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
-    monkeypatch.setattr("rlm_mem.proposals.finding._KEPT", 3)
+    monkeypatch.setattr("rlm_mem.proposals.earlier._KEPT", 3)
     with Memory.open(place) as memory:
         memory.remember("Ben lives in Rome.")
         old = memory.remember("Dana lives in Berlin.").chunk_ids

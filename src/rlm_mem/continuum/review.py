@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlm_mem.arguments import check_items, check_words
@@ -39,7 +38,7 @@ from rlm_mem.continuum.cases import (
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.model_decisions import decide_proposals
-from rlm_mem.continuum.requests import beginning
+from rlm_mem.continuum.requests import what_changed
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
@@ -47,7 +46,6 @@ from rlm_mem.proposals.judging import compare_stored
 from rlm_mem.store.core.brain_files import case_id_of, mirror_id
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.traces import Traces
@@ -173,19 +171,7 @@ class ReviewQueue:
             return ""
         if case.kind == "capture":  # a capture is open while any of its chunks exists
             return "" if _captured(case, readable) else "none of its memories is there any more"
-        analyser = get_analyser(self._store.config.search.language)
-        for chunk_id, sentence in zip_longest(case.chunk_ids, case.sentences, fillvalue=""):
-            if chunk_id not in readable:
-                return f"{chunk_id} {'is in quarantine' if chunk_id in hidden else 'no longer exists'}"
-            chunk = readable[chunk_id]
-            if case.asked_by:
-                says_so = beginning(chunk) == sentence or case.kind == "forget"
-            else:
-                says_so = any(one.text == sentence for one in statements_in(chunk.content, analyser))
-            if not says_so:
-                return f"{chunk_id} was edited and does not say “{shorten(sentence)}” any more"
-        by = readable[case.chunk_ids[1]].metadata.superseded_by if case.kind in PROPOSED else None
-        return f"{case.chunk_ids[1]} was replaced by {by}" if by is not None else ""
+        return what_changed(case, readable, hidden, get_analyser(self._store.config.search.language))
 
     def case(self, case_id: str) -> Case:
         """One case; raises NotFoundError."""
