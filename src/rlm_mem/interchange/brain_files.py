@@ -28,6 +28,7 @@ from rlm_mem.store.core.brain_files import (
     case_id_of,
     folder_of,
     name_at,
+    named_ids,
     namespace_in,
     parse_event,
     place_of,
@@ -47,13 +48,17 @@ _MAX_SIZE = 1 << 28
 
 
 def exported_files(
-    store: ChunkStore, namespaces: Sequence[str], shown: frozenset[str] | None = None
+    store: ChunkStore,
+    namespaces: Sequence[str],
+    shown: frozenset[str] | None = None,
+    hidden: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[str, bytes]]:
     """Yield path and content of every file of these namespaces; their journals come last, as one file.
 
     Args:
         shown: leave out archived memories, the records of transitions, and review cases that quote other chunks than
             these, or that cannot be read.
+        hidden: leave out recorded runs that name one of these chunks, whose text they may have.
     """
     seen: set[str] = set()
     steps: list[tuple[str, bytes]] = []
@@ -67,6 +72,8 @@ def exported_files(
             if data is None:  # removed after it was listed
                 continue
             if shown is not None and name.startswith("system/review/") and not _quotes_only(data, shown):
+                continue
+            if hidden and name.startswith("trajectories/") and named_ids(data, hidden):
                 continue
             if name == JOURNAL:
                 steps += [(_time_of(line), line) for line in data.splitlines(keepends=True)]
