@@ -659,6 +659,27 @@ def test_an_export_to_share_has_no_review_case_that_quotes_what_it_leaves_out(
         export_store(memory.store, tmp_path / f"{archive}.jsonl", archive=archive)
         text = (tmp_path / f"{archive}.jsonl").read_text(encoding="utf-8")
         assert ("It is locked." in text) is archive and "not locked by Mallory" in text
+    (file,) = memory.store.files.names("system/review")
+    case = memory.store.files.read(file) or b""
+    for damaged in (b"\xef\xbb\xbf" + case, b"<<<<<<< HEAD\n" + case, case.decode().encode("utf-16")):
+        memory.store.files.write(file, damaged)
+        export_store(memory.store, tmp_path / "false.jsonl", archive=False, overwrite=True)
+        assert f'"brain_file":"{file}"' not in (tmp_path / "false.jsonl").read_text("utf-8").replace(" ", "")
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_an_export_to_share_has_no_recorded_run_that_read_what_it_leaves_out(
+    memory: Memory, tmp_path: Path, history: bool
+) -> None:
+    ids = [told(memory, text) for text in ("The plum shed is locked by Mallory.", "The plum van is Trudy's.")]
+    told(memory, "The gate is green.")
+    for question in ("Who locks the plum shed?", "Whose is the plum van?", "What colour is the gate?"):
+        memory.recall(question)
+    memory.delete(ids[0])
+    memory.quarantine(ids[1], "false")
+    export_store(memory.store, tmp_path / "shared.jsonl", archive=False, history=history)
+    text = (tmp_path / "shared.jsonl").read_text(encoding="utf-8")
+    assert "Mallory" not in text and "Trudy" not in text and "What colour is the gate?" in text
 
 
 def test_no_bounded_import_releases_from_quarantine_or_trusts_the_same_text_more(

@@ -46,9 +46,23 @@ def sides(text: str) -> tuple[str, str]:
 
 
 def without_conflict_lines(data: bytes) -> bytes:
-    """Return a log without the markers of conflicts, that is, with the lines of both sides."""
-    kept = [line for line in data.splitlines(keepends=True) if not line.startswith(_MARKERS)]
-    return b"".join(kept)
+    """Return a log without the markers of conflicts, that is, with the lines of both sides.
+
+    Lines that only the common ancestor has, if git shows it, are left out: an erasure may have emptied them.
+    """
+    kept: list[bytes] = []
+    base: list[bytes] | None = None
+    for line in data.splitlines(keepends=True):
+        if not line.startswith(_MARKERS):
+            (kept if base is None else base).append(line)
+        elif line.startswith(b"|||||||"):
+            base = []
+        else:
+            kept += (
+                base or () if not line.startswith(b"=======") else ()
+            )  # an ancestor without an end is kept
+            base = None
+    return b"".join([*kept, *(base or ())])
 
 
 def is_pointer(data: bytes) -> bool:

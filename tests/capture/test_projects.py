@@ -62,6 +62,14 @@ def test_every_address_gives_a_namespace(tmp_path: Path, url: str | None) -> Non
     assert ".." not in found.namespace.split("/")
 
 
+@pytest.mark.parametrize("url", ["https://me:pass/secret@e.org/a/b.git", "ext::sh -c 'secret %S a/b'"])
+def test_an_address_that_git_does_not_take_apart_names_no_project_by_a_password(
+    tmp_path: Path, url: str
+) -> None:
+    found = project_of(repository(tmp_path / "ledger", url))
+    assert found is not None and found.namespace.startswith("project/local/ledger-")
+
+
 def test_different_repositories_are_separate_and_work_trees_share_a_namespace(tmp_path: Path) -> None:
     one, two = repository(tmp_path / "a" / "app", None), repository(tmp_path / "b" / "app", None)
     tree = tmp_path / "tree"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_mem import Memory, REPLSession
+from rlm_mem import Memory, REPLSession, search
 from rlm_mem.access.confined import joined_memory
 from rlm_mem.errors import ProgramError, TimeoutError
 from rlm_mem.ingest.remember import remember
@@ -180,6 +180,18 @@ def test_a_function_that_reads_much_ends_with_the_programs_time(
             session.execute("try:\n    turns()\nexcept BaseException:\n    pass\nfor i in range(9): turns()")
         monkeypatch.undo()
         assert session.execute("kept") == 1
+
+
+@pytest.mark.parametrize("text", ["C++ {}", "berth {}"])
+def test_the_search_of_one_long_line_for_many_texts_ends_with_the_programs_time(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    store.create_chunk("Ines: The berth of the C++ course is free.")
+    with REPLSession(store) as session:
+        checks = iter([10.0] * 12)
+        monkeypatch.setattr(session, "seconds_left", lambda: next(checks, -1.0))
+        with pytest.raises(TimeoutError, match="while a function was reading the memory"):
+            session.execute(f"turns(contains=[{text!r}.format(n) for n in range(20)])")
 
 
 def test_passages_bring_their_neighbours_and_links(session: REPLSession, store: ChunkStore) -> None:
@@ -1355,3 +1367,20 @@ def test_the_code_of_a_long_memory_is_looked_for_once(
     with REPLSession(store) as session:
         rows = session.execute("turns(points=True)")
         assert len(rows) > 10 and rows[0]["points"] and len(read) == 1
+
+
+def test_turns_asks_the_figures_of_the_index_whether_a_word_is_in_the_memory(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = store.create_chunk("Ines: The quagga is here.").id
+    store.create_chunk("Ines: Quaggas came, and quaggalike horses.")
+    with REPLSession(store) as session:
+        lines = "[row['text'] for row in turns(contains='quagga')]"
+        listed = []
+        found = search.ids_with_terms
+        monkeypatch.setattr(search, "ids_with_terms", lambda *given: listed.append(given) or found(*given))
+        assert len(session.execute(lines)) == 2 and len(listed) == 1, "only what is returned is listed"
+        for chunk_id in [one, *store.list_chunks()]:
+            store.delete_chunk(chunk_id)
+        store.create_chunk("Ines: The quaggalike horse.")
+        assert session.execute(lines) == ["The quaggalike horse."], "no chunk has the word any more"

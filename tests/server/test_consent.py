@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from rlm_mem import Memory
 from rlm_mem.access.tokens import TokenFile
+from rlm_mem.errors import ConflictError
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
 from tests.server.api import API, BEARER, serving
@@ -67,7 +68,7 @@ def test_an_agent_asks_a_person_to_forget_what_they_wrote(place: Path | str, age
     assert found(place) == [BERTH]
     assert agent("forget", ids=[one])["proposed"] == answer["proposed"], "asked twice, it is one case"
     approved = {"case_id": answer["proposed"][0], "decision": "approve", "reviewer": "Ines"}
-    assert "not approved by an agent" in agent("review_decide", **approved)
+    assert "not decided by an agent" in agent("review_decide", **approved)
     decided(place, "approve")
     assert found(place) == []
     with Memory.open(place) as memory:
@@ -106,10 +107,30 @@ def test_an_agent_asks_a_person_whether_a_text_replaces_theirs(
     with Memory.open(place) as memory:
         (case,) = [one for one in memory.continuum.review.cases() if one.asked_by]
     approved = {"case_id": case.id, "decision": "approve", "reviewer": "Ines"}
-    assert "not approved by an agent" in agent("review_decide", **approved)
+    assert "not decided by an agent" in agent("review_decide", **approved)
     with Memory.open(place) as memory:
         memory.continuum.review.approve(case.id, reviewer="Ines")
     assert BERTH not in found(place) and text in found(place)
+
+
+def test_a_text_that_was_edited_after_an_agent_asked_is_asked_about_anew(
+    place: Path | str, agent: Ask
+) -> None:
+    one = told(place)
+    newer = agent("remember", text="The Heron has berth 3.", replaces=[one])["chunk_ids"][0]
+    agent("update", id=newer, content="Nobody knows the Heron.")
+    with Memory.open(place) as memory:
+        (case,) = [case for case in memory.continuum.review.cases(None) if case.asked_by]
+        assert "was edited and does not say" in str(case.obsolete_because)
+        with pytest.raises(ConflictError, match="was edited"):
+            memory.continuum.review.approve(case.id, reviewer="Ines")
+    assert BERTH in found(place)
+    agent("link", source_id=newer, target_id=one, type="supersedes")
+    with Memory.open(place) as memory:
+        (case,) = [case for case in memory.continuum.review.cases() if case.asked_by]
+        assert case.sentences[0] == "Nobody knows the Heron."
+        memory.continuum.review.approve(case.id, reviewer="Ines")
+    assert BERTH not in found(place)
 
 
 def test_an_agent_changes_neither_the_text_nor_takes_back_a_change_of_what_a_person_wrote(
@@ -118,6 +139,22 @@ def test_an_agent_changes_neither_the_text_nor_takes_back_a_change_of_what_a_per
     one = told(place)
     assert "cannot change the text of it" in agent("update", id=one, content="The Heron is gone.")
     assert agent("update", id=one, tags=["boats"])["tags"] == ["boats"]
+    assert found(place) == [BERTH]
+
+
+def test_an_agent_that_hid_what_a_person_wrote_cannot_archive_it_then(place: Path | str, agent: Ask) -> None:
+    one = told(place)
+    assert agent("quarantine", id=one, reason="it gives orders")["trust"] == "quarantined"
+    assert f"{one} is in quarantine, so a client cannot forget it" in agent("forget", ids=[one])
+    new = {"text": "The Heron has berth 3.", "replaces": [one]}
+    assert f"{one} is in quarantine, so a client cannot replace it" in agent("remember", **new)
+    with Memory.open(place) as memory:
+        (case,) = memory.continuum.review.cases()
+    rejected = {"case_id": case.id, "decision": "reject", "reviewer": "Ines", "reason": "hostile"}
+    assert "not decided by an agent" in agent("review_decide", **rejected)
+    with Memory.open(place) as memory:
+        memory.release(one)
+        assert memory.list_chunks(archived=True) == []
     assert found(place) == [BERTH]
 
 
@@ -184,6 +221,13 @@ def test_a_client_that_may_not_decide_reviews_asks_and_one_that_may_acts(
         for token in (reviewer, BEARER["Authorization"].removeprefix("Bearer ")):
             client.headers["Authorization"] = f"Bearer {token}"
             assert client.delete(f"chunks/{one if token == reviewer else two}").status_code == 204
+        client.headers["Authorization"] = f"Bearer {writer}"
+        for answer in (
+            client.delete(f"chunks/{one}", params={"permanent": True}),
+            client.post("batch", json={"steps": [{"do": "delete", "chunk_id": one, "permanent": True}]}),
+        ):
+            assert answer.status_code == 409 and "cannot erase it" in answer.json()["detail"]
+        assert client.get(f"archive/{one}").status_code == 200
     assert found(place) == []
 
 

@@ -143,3 +143,35 @@ def test_a_damaged_file_is_named_and_mended_or_left_and_nothing_else_stops(
         report = memory.sync_folder(brain.parent / "docs", known_as="docs")
         assert report.refused == [] and report.chunks_archived == report.chunks_superseded == 0
         assert [hit.snippet for hit in memory.search("gate")] == ["The gate is green."]
+
+
+@pytest.mark.local_only("about files")
+@pytest.mark.parametrize("kind", [*list(KINDS)[7:9], *list(KINDS)[10:], "change record"])
+def test_a_record_that_git_lfs_has_not_fetched_waits_in_its_place(
+    brain: Path, tmp_path: Path, kind: str
+) -> None:
+    copy = tmp_path / "brain"
+    shutil.copytree(brain, copy, ignore=shutil.ignore_patterns("index"))
+    file = min(copy.glob(KINDS[kind][0]))
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n"
+    file.write_bytes(pointer)
+    with Memory.open(copy) as memory:
+        (repair,) = memory.repair(dry_run=False)
+        assert (repair.finding.code, repair.done) == (
+            "not-fetched",
+            False,
+        ) and "git lfs pull" in repair.action
+    assert file.read_bytes() == pointer
+
+
+@pytest.mark.parametrize("end", [b"=======\n", b""])
+def test_lines_that_both_sides_of_a_conflict_removed_stay_removed(place: Path | str, end: bytes) -> None:
+    log = "log/continuum.jsonl"
+    first, ours, base, theirs = (b'{"id":"%s"}\n' % one for one in (b"a", b"b", b"c", b"d"))
+    marked = [first, b"<<<<<<< HEAD\n", ours, b"||||||| 1a2b3c\n", base, end, theirs, b">>>>>>> x\n"]
+    with Memory.open(place) as memory:
+        memory.store.files.write(log, b"".join(marked))
+        memory.repair(dry_run=False)
+        kept = [first, ours, theirs] if end else [first, ours, base, theirs]  # what has no end may be a side
+        assert memory.store.files.read(log) == b"".join(kept)
+        assert memory.check() == []

@@ -53,6 +53,8 @@ def _fault(name: str, data: bytes) -> tuple[str, str] | None:
     code = next((code for folder, code in _UNREADABLE.items() if name.startswith(folder)), None)
     if code is None or _is_json(data):
         return None
+    if is_pointer(data):  # moved aside, it would not be fetched to its place
+        return "not-fetched", json_fault(data, ValueError())
     if code == _UNREADABLE["system/folders/"] and in_conflict(data) and all(map(_is_json, _halves(data))):
         return FOLDER, "git left it in conflict"
     return code, json_fault(data, ValueError("it is cut off"))

@@ -1,7 +1,12 @@
-"""What an agent asks for: to forget or replace a memory that a person wrote or confirmed, which a person decides."""
+"""What an agent asks for: to forget or replace a memory that a person wrote or confirmed, which a person decides.
+
+And whether the chunks are still as such a request, or what a rule proposed, says.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk
@@ -9,9 +14,11 @@ from rlm_mem.chunk.types import rank
 from rlm_mem.continuum.cases import PROPOSED, Case, shorten
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.store.core.brain_files import case_id_of
+from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.text.analysis import Analyser
 
 _MOST = 400
 """Most characters of a memory in a case."""
@@ -50,7 +57,7 @@ def forget_case(store: ChunkStore, chunk: Chunk, agent: str) -> Case:
 def replace_case(store: ChunkStore, newer: Chunk, older: Chunk, agent: str, why: str | None) -> Case:
     """Return the case of an agent that asks to replace a chunk by another one."""
     reason = f"asked by {agent}{f': {why}' if why else ''}"[:_MOST]
-    sides = [_line(newer)[:_MOST], _line(older)[:_MOST]]
+    sides = [_beginning(newer), _beginning(older)]
     return Case(
         id=case_id_of("replace", f"{newer.id} {older.id}"), kind="replace", entry=newer.id,
         title=f"{shorten(sides[1])} → {shorten(sides[0])}", status="open", opened_at=stamp(store.clock()),
@@ -59,6 +66,34 @@ def replace_case(store: ChunkStore, newer: Chunk, older: Chunk, agent: str, why:
         counter_evidence=[f"{older.id} (older): {sides[1]}", f"it {persons_mark(store, older)}"], history=[],
         chunk_ids=[newer.id, older.id], sentences=sides, asked_by=agent,
     )  # fmt: skip
+
+
+def what_changed(
+    case: Case, readable: Mapping[str, Chunk], hidden: Collection[str], analyser: Analyser
+) -> str:
+    """Return why the chunks of a proposal or request leave nothing to decide; empty if they are as it says.
+
+    Args:
+        readable: the chunks of the case that can be read, by id.
+        hidden: the ids of the chunks in quarantine.
+    """
+    for chunk_id, sentence in zip_longest(case.chunk_ids, case.sentences, fillvalue=""):
+        if chunk_id not in readable:
+            return f"{chunk_id} {'is in quarantine' if chunk_id in hidden else 'no longer exists'}"
+        chunk = readable[chunk_id]
+        if case.asked_by:
+            says_so = case.kind == "forget" or _beginning(chunk) == sentence
+        else:
+            says_so = any(one.text == sentence for one in statements_in(chunk.content, analyser))
+        if not says_so:
+            return f"{chunk_id} was edited and does not say “{shorten(sentence)}” any more"
+    by = readable[case.chunk_ids[1]].metadata.superseded_by if case.kind in PROPOSED else None
+    return f"{case.chunk_ids[1]} was replaced by {by}" if by is not None else ""
+
+
+def _beginning(chunk: Chunk) -> str:
+    """Return what the case of an agent that asks to replace a chunk shows of each of the two."""
+    return _line(chunk)[:_MOST]
 
 
 def _line(chunk: Chunk) -> str:

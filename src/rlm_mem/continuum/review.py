@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlm_mem.arguments import check_items, check_words
@@ -39,6 +38,7 @@ from rlm_mem.continuum.cases import (
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.model_decisions import decide_proposals
+from rlm_mem.continuum.requests import what_changed
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
@@ -46,7 +46,6 @@ from rlm_mem.proposals.judging import compare_stored
 from rlm_mem.store.core.brain_files import case_id_of, mirror_id
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.traces import Traces
@@ -172,15 +171,7 @@ class ReviewQueue:
             return ""
         if case.kind == "capture":  # a capture is open while any of its chunks exists
             return "" if _captured(case, readable) else "none of its memories is there any more"
-        analyser = get_analyser(self._store.config.search.language)
-        for chunk_id, sentence in zip_longest(case.chunk_ids, case.sentences, fillvalue=""):
-            if chunk_id not in readable:
-                return f"{chunk_id} {'is in quarantine' if chunk_id in hidden else 'no longer exists'}"
-            said = () if case.asked_by else statements_in(readable[chunk_id].content, analyser)
-            if not case.asked_by and all(one.text != sentence for one in said):
-                return f"{chunk_id} was edited and does not say “{shorten(sentence)}” any more"
-        by = readable[case.chunk_ids[1]].metadata.superseded_by if case.kind in PROPOSED else None
-        return f"{case.chunk_ids[1]} was replaced by {by}" if by is not None else ""
+        return what_changed(case, readable, hidden, get_analyser(self._store.config.search.language))
 
     def case(self, case_id: str) -> Case:
         """One case; raises NotFoundError."""
@@ -288,11 +279,14 @@ class ReviewQueue:
         """
         with self._files.stored.transaction():
             stored = {case.id: found for case in wanted if (found := self._stored(case.id)) is not None}
-            # What a rule found, too, now waits as asked for.
+            said = {case.id: case.sentences for case in wanted}
+            # What a rule found, too, now waits as asked for, and so does a chunk that was edited since.
             known = {
-                name: case for name, case in stored.items()
-                if case.status == "rejected" or (case.asked_by and case.status != "approved")
-            }  # fmt: skip
+                name: case
+                for name, case in stored.items()
+                if case.status == "rejected"
+                or (case.asked_by and case.status != "approved" and case.sentences == said[name])
+            }
             new = [case for case in wanted if case.id not in known]
             if self._room(len(new)) < len(new):
                 raise ConflictError(

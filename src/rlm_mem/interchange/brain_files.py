@@ -28,6 +28,7 @@ from rlm_mem.store.core.brain_files import (
     case_id_of,
     folder_of,
     name_at,
+    named_ids,
     namespace_in,
     parse_event,
     place_of,
@@ -47,13 +48,17 @@ _MAX_SIZE = 1 << 28
 
 
 def exported_files(
-    store: ChunkStore, namespaces: Sequence[str], shown: frozenset[str] | None = None
+    store: ChunkStore,
+    namespaces: Sequence[str],
+    shown: frozenset[str] | None = None,
+    hidden: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[str, bytes]]:
     """Yield path and content of every file of these namespaces; their journals come last, as one file.
 
     Args:
         shown: leave out archived memories, the records of transitions, and review cases that quote other chunks than
-            these.
+            these, or that cannot be read.
+        hidden: leave out recorded runs that name one of these chunks, whose text they may have.
     """
     seen: set[str] = set()
     steps: list[tuple[str, bytes]] = []
@@ -66,11 +71,9 @@ def exported_files(
             data = reader.file(name)
             if data is None:  # removed after it was listed
                 continue
-            if (
-                shown is not None
-                and name.startswith("system/review/")
-                and not shown.issuperset(_quoted(data))
-            ):
+            if shown is not None and name.startswith("system/review/") and not _quotes_only(data, shown):
+                continue
+            if hidden and name.startswith("trajectories/") and named_ids(data, hidden):
                 continue
             if name == JOURNAL:
                 steps += [(_time_of(line), line) for line in data.splitlines(keepends=True)]
@@ -86,10 +89,15 @@ def exported_files(
         )
 
 
-def _quoted(case: bytes) -> list[str]:
-    """Return the ids of the chunks whose text a review case has."""
-    chunk_ids = (parse_event(case) or {}).get("chunk_ids")
-    return [one for one in chunk_ids if isinstance(one, str)] if isinstance(chunk_ids, list) else []
+def _quotes_only(data: bytes, shown: frozenset[str]) -> bool:
+    """Return whether a review case has the text of none but these chunks; nobody knows what a damaged one has."""
+    case = parse_event(data)
+    chunk_ids = [] if case is None else case.get("chunk_ids", [])
+    return (
+        case is not None
+        and isinstance(chunk_ids, list)
+        and all(isinstance(one, str) and one in shown for one in chunk_ids)
+    )
 
 
 # --- in folders and archives ---------------------------------------------------------------------------

@@ -107,7 +107,8 @@ def export_store(
         format: ``markdown``, ``jsonl`` or ``zip``; None: by the suffix of the target; without a suffix, a folder of
             Markdown.
         namespaces: only these; None: all that the store may access.
-        archive: include soft-deleted chunks, and those in quarantine, which stay so when they are imported.
+        archive: include soft-deleted chunks, and those in quarantine, which stay so when they are imported; without
+            them, recorded runs that read one of them are left out, too.
         history: include former versions of these chunks, and the audit log.
         overwrite: replace a former export at ``target``.
         progress: called with (chunks done, chunks in all).
@@ -139,7 +140,8 @@ def export_store(
                 if progress and (done % 50 == 0 or done == len(listed)):
                     progress(done, len(listed))
             shown = None if archive else frozenset(chunk_id for _, chunk_id, _ in listed)
-            for place, data in exported_files(store, wanted, shown):
+            hidden = frozenset() if archive else _hidden(store, wanted)
+            for place, data in exported_files(store, wanted, shown, hidden):
                 report.bytes += write_file(place, data)
                 report.files += 1
             if history:
@@ -191,6 +193,15 @@ def _namespaces(store: ChunkStore, namespaces: Sequence[str] | None) -> list[str
     if namespaces is not None:
         return list(namespaces)
     return list(dict.fromkeys([*owners(store), store.namespace]))
+
+
+def _hidden(store: ChunkStore, namespaces: Sequence[str]) -> frozenset[str]:
+    """Return the ids of the chunks in the archive, and of those in quarantine."""
+    hidden: set[str] = set()
+    for name in namespaces:
+        hidden.update(store.list_chunks(namespace=name, archived=True))
+        hidden.update(one for one, *_ in store.backend.queries.list_places(name, _IN_QUARANTINE))
+    return frozenset(hidden)
 
 
 def _listed(store: ChunkStore, namespaces: Sequence[str], archive: bool) -> list[tuple[str, str, bool]]:

@@ -15,7 +15,7 @@ _MAX_CONFIG = 1_000_000  # bytes of .git/config that are read
 _MAX_POINTER = 4_096  # bytes of a file that names another folder
 _SECTION = late(r'\[\s*remote\s+"([^"\n]{1,200})"\s*\]')
 _URL = late(r"\s*url\s*=\s*(\S.{0,1000})")
-_SCP = late(r"(?:[^@/\s]{1,300}@)?([^/\s:]{1,200}):(?!//)(.{1,800})")
+_SCP = late(r"(?:[^@/\s]{1,300}@)?([^/\s:]{1,200}):(?!//|:)(.{1,800})")
 
 
 class Repository(FrozenRecord, frozen=True):
@@ -84,6 +84,9 @@ def _address(url: str) -> list[str]:
         try:
             split = urlsplit(url)
             host, path = split.hostname or "", split.path
+            _ = (
+                split.port
+            )  # refuses "user:pass/word@host", whose password would be taken for a part of the path
         except ValueError:
             return []
         if split.scheme == "file":

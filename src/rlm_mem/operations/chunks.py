@@ -344,6 +344,8 @@ def delete(context: Context, request: DeleteQuery) -> Reply[Any]:
     """Archive a chunk, or erase it permanently; or ask a person to archive it."""
     if asked := persons(context, [context.path["chunk_id"]]):
         return Reply(ask_to_forget(context, list(asked.values())), status=202)
+    if request.permanent:
+        refuse_persons(context, [context.path["chunk_id"]], "erase", "a person does", archived=True)
     with matched(context) as chunk_id:
         if not context.memory.delete(chunk_id, request.permanent):
             raise NotFoundError(f"there is no chunk {chunk_id}")

@@ -14,6 +14,7 @@ from rlm_mem.continuum.cases import Case
 from rlm_mem.continuum.requests import forget_case, persons_mark, replace_case
 from rlm_mem.operations.operation import Context
 from rlm_mem.operations.problems import refused
+from rlm_mem.store.core.records import ACTIVE
 
 _WHERE = "rlm-mem review, or the page Review of the dashboard"
 _NAMED = 3
@@ -27,15 +28,21 @@ class AskedPerson(Struct):
     note: str
 
 
-def persons(context: Context, chunk_ids: Iterable[str]) -> dict[str, Chunk]:
+def persons(context: Context, chunk_ids: Iterable[str], *, archived: bool = False) -> dict[str, Chunk]:
     """Return those of these chunks that the caller may forget or replace only if a person agrees, by id.
 
-    It is empty for persons, and unless the setting ``trust.by_agents`` is ``ask``.
+    It is empty for persons, and unless the setting ``trust.by_agents`` is ``ask``. What is in quarantine or has expired
+    is among them, too: an agent that hid a memory must not be able to archive it then.
+
+    Args:
+        archived: also those in the archive.
     """
     if not context.agent or context.memory.config.trust.by_agents == "apply":
         return {}
     store = context.memory.store
-    found = store.get_many(check_chunk_ids(list(chunk_ids)), track=False)
+    found = store.backend.chunks(
+        store.namespace, check_chunk_ids(list(chunk_ids)), status=None if archived else ACTIVE
+    )
     return {one: chunk for one, chunk in found.items() if persons_mark(store, chunk)}
 
 
@@ -43,6 +50,7 @@ def ask_to_forget(context: Context, chunks: Sequence[Chunk]) -> AskedPerson:
     """Ask a person to forget chunks of theirs; the chunks stay until then."""
     store = context.memory.store
     _refuse_within_batch(context, chunks, "forget")
+    _refuse_hidden(chunks, "forget")
     cases = context.memory.continuum.review.ask([forget_case(store, one, _caller(context)) for one in chunks])
     return _asked(context, chunks, cases, "forget")
 
@@ -52,6 +60,7 @@ def ask_to_replace(
 ) -> AskedPerson:
     """Ask a person whether a chunk replaces chunks of theirs; all of them are valid until then."""
     store = context.memory.store
+    _refuse_hidden(chunks, "replace")
     newer = store.get_chunk(newer_id, track=False)
     if newer is None:
         return AskedPerson([], f"{newer_id} is hidden, so it replaces nothing")
@@ -59,9 +68,11 @@ def ask_to_replace(
     return _asked(context, chunks, context.memory.continuum.review.ask(wanted), "replace")
 
 
-def refuse_persons(context: Context, chunk_ids: Iterable[str], what: str, hint: str) -> None:
+def refuse_persons(
+    context: Context, chunk_ids: Iterable[str], what: str, hint: str, *, archived: bool = False
+) -> None:
     """Refuse to do something with a chunk that is a person's, which cannot be asked for."""
-    for one, chunk in persons(context, chunk_ids).items():
+    for one, chunk in persons(context, chunk_ids, archived=archived).items():
         mark = persons_mark(context.memory.store, chunk)
         raise refused(409, f"{one} {mark}, so a client cannot {what} it", hint=hint)
 
@@ -79,6 +90,17 @@ def _refuse_within_batch(context: Context, chunks: Sequence[Chunk], what: str) -
             f"{chunks[0].id} {mark}, so a batch cannot {what} it",
             hint="ask for it in a request of its own",
         )
+
+
+def _refuse_hidden(chunks: Sequence[Chunk], what: str) -> None:
+    """Refuse to ask about chunks in quarantine, about which a person is asked already."""
+    for one in chunks:
+        if one.metadata.trust == "quarantined":
+            raise refused(
+                409,
+                f"{one.id} is in quarantine, so a client cannot {what} it",
+                hint=f"a person decides: {_WHERE}",
+            )
 
 
 def _asked(context: Context, chunks: Sequence[Chunk], cases: Sequence[Case], what: str) -> AskedPerson:

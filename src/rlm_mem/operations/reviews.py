@@ -226,11 +226,12 @@ def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
         raise InputError(
             "an agent cannot release a memory from quarantine", hint=f"a person does: {_BY_A_PERSON}"
         )
-    if request.decision == "approve" and request.case_id.startswith(("replace-", "forget-")):
+    ending = ("replace-", "forget-") if request.decision == "approve" else ("quarantine-",)
+    if request.decision != "defer" and request.case_id.startswith(ending):
         of_case = context.memory.continuum.review.case(request.case_id).chunk_ids
         if persons(context, of_case[-1:]):
             raise InputError(
-                f"that {of_case[-1]}, which a person wrote or confirmed, goes is not approved by an agent",
+                f"that {of_case[-1]}, which a person wrote or confirmed, goes is not decided by an agent",
                 hint=f"a person does: {_BY_A_PERSON}",
             )
     case, change = _record_decision(context, request.case_id, request.decision, request)

@@ -49,10 +49,18 @@ class WantedTexts:
 
     Args:
         occurs: whether a term is in the memory.
+        check: called before each text is looked for in a line, which may be long; ends the search by an exception.
     """
 
-    def __init__(self, texts: Sequence[str], analyser: Analyser, occurs: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        texts: Sequence[str],
+        analyser: Analyser,
+        occurs: Callable[[str], bool],
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self._analyser = analyser
+        self._check = check
         self._groups: list[list[str]] = []
         self._literals: list[re.Pattern[str]] = []
         for text in (normalise_unicode("NFC", one).strip() for one in texts):
@@ -84,6 +92,7 @@ class WantedTexts:
 
     def _spans(self, text: str) -> Iterator[Span]:
         for pattern in self._literals:
+            self._check()
             yield from (match.span() for match in pattern.finditer(text))
         if self._groups:
             located = [
@@ -91,6 +100,7 @@ class WantedTexts:
                 for term, start, end in self._analyser.located_terms(_LEAD + text, indexed=True)
             ]
             for group in self._groups:
+                self._check()
                 yield from _sequences(text, located, group)
 
     def _first_terms(self, text: str) -> list[str]:

@@ -93,6 +93,7 @@ class TurnFunctions(HostFunctions):
             wanted_texts("contains", contains) if contains else [],
             get_analyser(self._store.config.search.language),
             self._occurs,
+            self._lines.check,
         )
         today = self._store.clock()
         period = day("start", start, today), day("end", end, today, last=True)
@@ -177,7 +178,7 @@ class TurnFunctions(HostFunctions):
 
     def _occurs(self, term: str) -> bool:
         """Return whether a chunk has a term; the index does not tell for earlier times."""
-        return self._store.as_of is not None or bool(searching.ids_with_terms(self._store, {term}))
+        return self._store.as_of is not None or searching.occurs(self._store, term)
 
     def _lines_with(
         self,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         hits_within as hits_within,
         ids_with_terms as ids_with_terms,
         keyword_ids as keyword_ids,
+        occurs as occurs,
         passages as passages,
         ranked_ids as ranked_ids,
         search as search,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __getattr__, __all__ = loader(
     __name__,
     {
-        "api": "Filters Hit excerpts hits_within ids_with_terms keyword_ids passages ranked_ids search",
+        "api": "Filters Hit excerpts hits_within ids_with_terms keyword_ids occurs passages ranked_ids search",
         "nearest": "earlier",
         "prompting": "MemoryContext memory_context",
     },

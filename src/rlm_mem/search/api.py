@@ -281,6 +281,20 @@ def ids_with_terms(store: ChunkStore, terms: Collection[str]) -> frozenset[str]:
     return store.backend.retried(found) if terms else frozenset()
 
 
+def occurs(store: ChunkStore, term: str) -> bool:
+    """Return whether a chunk contains a term, as an index has it; from the figures of the index alone."""
+
+    def found() -> bool:
+        whole = store.candidate_source()
+        for source in whole.sources if isinstance(whole, JoinedSource) else [whole]:
+            numbers = source.term_ids([term])
+            if numbers[0] >= 0 and source.statistics(numbers).chunk_df[0] > 0:
+                return True
+        return False
+
+    return store.backend.retried(found)
+
+
 def question_for(source: CandidateSource, query: str, language: str, now: datetime | None) -> Query:
     """Analyse a question for the store behind `source`, whose speakers are recognised as names."""
 

@@ -133,6 +133,10 @@ CODES: dict[str, tuple[str, str]] = {
         "a log or a recorded run has bytes of no text, or is a pointer of Git LFS",
         "left as it is: its other lines are read; git lfs pull fetches a file behind a pointer",
     ),
+    "not-fetched": (
+        "a record of the brain is only a pointer of Git LFS",
+        "left as it is: git lfs pull fetches the file",
+    ),
     "folder-conflict": (
         "git left the record of a synced folder in conflict",
         "left to the next sync of the folder, which unites what both sides recorded",
