@@ -130,7 +130,9 @@ def _with_later_notes(
         place for place, one in enumerate(others, 1) if are_tied(text, read[one.chunk_id].content, analyser)
     )
     nearest = next(tied, 0) if first.chunk_id == hits[0].chunk_id else 0
-    place = retelling_place([first, *others], read, asked, analyser, least=POSSIBLE, nearest=nearest)
+    place = most_probable(
+        retelling_places([first, *others], read, asked, analyser, least=POSSIBLE, nearest=nearest)
+    )
     beside = [structs.replace(others[place - 1], score=hits[0].score)] if place else []
     if place and place == nearest:
         mark = origin_mark(beside[0].origin, beside[0].trust)
@@ -152,7 +154,8 @@ def _latest_first(
         best, part = hits[:compared], "says so"
         place = _ending_place(best, analyser)
         if not place:
-            place, part = retelling_place(best, read, asked, analyser) if asked else 0, "tells again"
+            odds = retelling_places(best, read, asked, analyser) if asked else {}
+            place, part = most_probable(odds), "tells again"
         if not place:
             break
         hits = with_first(hits, place, part)
@@ -208,24 +211,8 @@ def _ending_place(hits: list[Hit], analyser: Analyser) -> int:
     return 0
 
 
-def retelling_place(
-    hits: list[Hit],
-    read: Mapping[str, Chunk],
-    asked: PresentQuestion,
-    analyser: Analyser,
-    *,
-    near: int | None = None,
-    least: float = LIKELY,
-    repeats: bool = False,
-    nearest: int = 0,
-) -> int:
-    """Return the place of the hit that most probably retells the first one's answer; 0 for none likely enough.
-
-    Args: as for :func:`retelling_places`.
-    """
-    odds = retelling_places(
-        hits, read, asked, analyser, near=near, least=least, repeats=repeats, nearest=nearest
-    )
+def most_probable(odds: Mapping[int, float]) -> int:
+    """Return the place with the highest log-odds; 0 for none."""
     return max(odds, key=lambda place: odds[place], default=0)
 
 
@@ -287,7 +274,9 @@ def _changing_place(
     0 for none. It may lack every word of the question, except one that limits this ("in production"), but gives another
     value of the same form: a date, or a figure with the same unit.
     """
-    place = retelling_place(hits, read, asked, analyser, near=near, least=_PLAINLY) if len(hits) > near else 0
+    if len(hits) <= near:
+        return 0
+    place = most_probable(retelling_places(hits, read, asked, analyser, near=near, least=_PLAINLY))
     if place < near:
         return 0
     (before, after), stems = compared_texts([hits[0], hits[place]], read, analyser)
@@ -395,7 +384,9 @@ def with_distant_first(
         place += len(near) - 1
     else:
         compared = len(hits[:COMPARED])
-        place = retelling_place([*near, *beside], read, asked, analyser, near=compared, repeats=True)
+        place = most_probable(
+            retelling_places([*near, *beside], read, asked, analyser, near=compared, repeats=True)
+        )
         place = place or _changing_place([*near, *beside], read, asked, analyser, near=len(near))
         if place < compared:
             return hits

@@ -21,6 +21,7 @@ from rlm_mem.search.current import (
     compared_texts,
     is_valid_note,
     later_note_places,
+    most_probable,
     retelling_places,
 )
 from rlm_mem.search.ranking import Hit, OtherNote
@@ -114,7 +115,7 @@ def _others(
     if known:
         made_later = later_note_places(found, texts, read, asked, analyser)
         first = next((one for one in made_later if found[one].chunk_id in known), 0)
-    first = first or max(odds, key=lambda one: odds[one], default=0)
+    first = first or most_probable(odds)
     others = [
         one
         for one in odds
