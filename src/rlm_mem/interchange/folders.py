@@ -40,9 +40,8 @@ def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
         mode = path.stat().st_mode
     if not stat.S_ISDIR(mode):
         raise InputError(f"{path} is not a folder", hint="remember a single file with remember, or import it")
-    if (
-        path / EXPORT_MARKER
-    ).is_file():  # as notes, its memories would lose their trust, and leave quarantine
+    # As notes, the memories of an export would lose their trust, and leave quarantine.
+    if (path / EXPORT_MARKER).is_file():
         raise InputError(f"{path} is an export of a memory", hint=f"rlm-mem import {path} reads it")
     return FolderPlace(path, apart=_places_of(store), whole=True)
 

@@ -84,9 +84,8 @@ def _address(url: str) -> list[str]:
         try:
             split = urlsplit(url)
             host, path = split.hostname or "", split.path
-            _ = (
-                split.port
-            )  # refuses "user:pass/word@host", whose password would be taken for a part of the path
+            # Refuses "user:pass/word@host", whose password would be taken for a part of the path.
+            _ = split.port
         except ValueError:
             return []
         if split.scheme == "file":

@@ -190,9 +190,8 @@ class TurnFunctions(HostFunctions):
     ) -> Iterator[Line]:
         """Yield the lines of the chunks of a period that may contain one of the texts."""
         ids = self._store.list_chunks(conversation, start, end)
-        if (
-            texts and texts.terms is not None and self._store.as_of is None
-        ):  # the index has present texts only
+        # The index has present texts only.
+        if texts and texts.terms is not None and self._store.as_of is None:
             holding = searching.ids_with_terms(self._store, texts.terms)
             ids = [one for one in ids if one in holding]
         for chunk in self._lines.read(ids):

@@ -278,9 +278,7 @@ def wrong_values(
             chunk_id,
         )
     stored, counted = tokens
-    if (
-        counted != stored and hash_is_right
-    ):  # an edited text is one finding, whose repair counts its tokens, too
+    if counted != stored and hash_is_right:  # else the repair of the hash counts the tokens, too
         yield Finding("token-count", f"{chunk_id}: {stored} tokens stored, {counted} counted", path, chunk_id)
     if type_ not in store.types.chunk_types:
         yield Finding("unknown-type", f"{chunk_id}: type {type_!r:.60}", path, chunk_id)

@@ -166,9 +166,7 @@ def _changed_in_archive(
     events = store.backend.read_events(namespace=namespace, since=None, op=None, chunk_id=None)
     for event in events:
         chunk_id = event.get("chunk_id")
-        if (
-            event.get("code") == "unreadable-with-version"
-        ):  # a repair, which restored an earlier state in the archive
+        if event.get("code") == "unreadable-with-version":  # a repair, of an earlier state in the archive
             for one in event.get("chunk_ids") or ():
                 last.pop(one, None)
         is_archived = event.get("op") == "delete" or event.get("archived")

@@ -84,9 +84,8 @@ def sync_folders(
         for path in [path for path in recorded if path not in present]:
             connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
     gone = {row.path.rpartition("/")[2] for row in missing}
-    if (
-        gone
-    ):  # a second file of one of these chunks was left out beside the one that is gone, and holds it now
+    # A second file of one of these chunks was left out beside the one that is gone, and holds it now.
+    if gone:
         left_out = (path for (path,) in connection.execute("SELECT path FROM unreadable"))
         todo += [path for path in left_out if path.rpartition("/")[2] in gone and path not in todo]
     for done, found in enumerate(_read(layout, todo, config), 1):
