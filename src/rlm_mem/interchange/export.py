@@ -200,17 +200,21 @@ def _hidden(store: ChunkStore, namespaces: Sequence[str]) -> frozenset[str]:
     hidden: set[str] = set()
     for name in namespaces:
         hidden.update(store.list_chunks(namespace=name, archived=True))
-        hidden.update(one for one, *_ in store.backend.queries.list_places(name, _IN_QUARANTINE))
+        hidden.update(_ids(store, name, _IN_QUARANTINE))
     return frozenset(hidden)
+
+
+def _ids(store: ChunkStore, namespace: str, wanted: ListFilter) -> list[str]:
+    return [one for one, *_ in store.backend.queries.list_places(namespace, wanted)]
 
 
 def _listed(store: ChunkStore, namespaces: Sequence[str], archive: bool) -> list[tuple[str, str, bool]]:
     listed: list[tuple[str, str, bool]] = []
     for name in namespaces:
         # Includes quarantined and expired chunks.
-        ids = [one for one, *_ in store.backend.queries.list_places(name, ListFilter())]
+        ids = _ids(store, name, ListFilter())
         if not archive:
-            hidden = {one for one, *_ in store.backend.queries.list_places(name, _IN_QUARANTINE)}
+            hidden = set(_ids(store, name, _IN_QUARANTINE))
             # The text of a tiered memory is in its file, which its mirror keeps in quarantine.
             ids = [one for one in ids if one not in hidden or is_mirror(one)]
         listed += [(name, one, False) for one in ids]

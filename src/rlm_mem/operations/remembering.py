@@ -10,11 +10,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.chunk.types import origin_mark
+from rlm_mem.operations.chunks import check_expiry, check_extra
 from rlm_mem.operations.consent import AskedPerson, ask_to_replace, persons, refuse_persons
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import (
-    fill,
-)
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import (
     CONVERSATION_NAMES,
     TAG_NAMES,
@@ -38,8 +37,6 @@ from rlm_mem.operations.types import (
 
 if TYPE_CHECKING:
     from rlm_mem.ingest.remember import RememberResult
-
-from rlm_mem.operations.chunks import check_expiry, check_extra
 
 _GROUP = "chunks"
 _EARLIER = 3

@@ -31,7 +31,7 @@ from rlm_mem.sandbox.arguments import (
     wanted_texts,
 )
 from rlm_mem.sandbox.matching import part_around, without_better
-from rlm_mem.store.core.lookup import Filters, JoinedSource
+from rlm_mem.store.core.lookup import Filters, sources_of
 from rlm_mem.store.core.records import AUTHOR_PREFIX, path_of
 from rlm_mem.text.blocks import CODE, Said, blocks, one_line, said_in
 from rlm_mem.text.dates import find_dates
@@ -655,8 +655,7 @@ def speakers(store: ChunkStore) -> list[str]:
     chatting = {*users, *filter(is_assistant, names)} if users else set()
     others = names - chatting
     if users and others:
-        source = store.candidate_source()
-        sources = source.sources if isinstance(source, JoinedSource) else [source]
+        sources = sources_of(store.candidate_source())
         others &= set().union(*(_speaking_elsewhere(one, others, chatting) for one in sources))
     return [*sorted(chatting), *sorted(others)][:_MAX_SPEAKERS]
 

@@ -36,7 +36,7 @@ from rlm_mem.search.query import (
 )
 from rlm_mem.search.ranking import Hit, Ranked, ranked
 from rlm_mem.search.snippets import excerpt, places_of, segment_ends, snippet, within_reach
-from rlm_mem.store.core.lookup import CandidateSource, Filters, JoinedSource
+from rlm_mem.store.core.lookup import CandidateSource, Filters, JoinedSource, sources_of
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import get_analyser
@@ -268,9 +268,8 @@ def ids_with_terms(store: ChunkStore, terms: Collection[str]) -> frozenset[str]:
     """Return the ids of all chunks that contain one of these terms, as an index has them; from the index alone."""
 
     def found() -> frozenset[str]:
-        whole = store.candidate_source()
         ids: set[str] = set()
-        for source in whole.sources if isinstance(whole, JoinedSource) else [whole]:
+        for source in sources_of(store.candidate_source()):
             numbers = source.term_ids(sorted(terms))
             numbers = numbers[numbers >= 0]
             chunks = source.statistics(numbers).chunks
@@ -285,8 +284,7 @@ def occurs(store: ChunkStore, term: str) -> bool:
     """Return whether a chunk contains a term, as an index has it; from the figures of the index alone."""
 
     def found() -> bool:
-        whole = store.candidate_source()
-        for source in whole.sources if isinstance(whole, JoinedSource) else [whole]:
+        for source in sources_of(store.candidate_source()):
             numbers = source.term_ids([term])
             if numbers[0] >= 0 and source.statistics(numbers).chunk_df[0] > 0:
                 return True
@@ -323,7 +321,7 @@ class _QuestionSearch:
             # Search only for what the named people say and what is said about them: "use" or "like" is no evidence.
             question = names_only(question, self._analyser)
         self._question = question
-        self._sources = source.sources if isinstance(source, JoinedSource) else (source,)
+        self._sources = sources_of(source)
         most = max(store.config.search.candidates, 2 * limit)
         if isinstance(source, JoinedSource):
             self._candidates = gather_both(source, question, filters, most)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import log1p
 
 from rlm_mem.search.query import EVERYDAY, WORD, Query, with_alternatives
-from rlm_mem.store.core.lookup import CandidateSource, JoinedSource
+from rlm_mem.store.core.lookup import CandidateSource, JoinedSource, sources_of
 from rlm_mem.store.core.records import AUTHOR_PREFIX
 from rlm_mem.text.analysis import Analyser, get_analyser
 
@@ -31,8 +31,7 @@ def with_labels(
     }
     if not labelled:
         return query
-    sources = source.sources if isinstance(source, JoinedSource) else (source,)
-    chunks = sum(one.statistics(one.term_ids(())).chunks for one in sources)
+    chunks = sum(one.statistics(one.term_ids(())).chunks for one in sources_of(source))
     # All terms in one look-up: those that are not known yet would need another one later.
     counts = source.term_counts(
         [*query.terms, *(AUTHOR_PREFIX + name for names in labelled.values() for name in names)]

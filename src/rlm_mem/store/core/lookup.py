@@ -240,6 +240,11 @@ class JoinedSource:
         return frozenset(name for source in self.sources for name in source.authors())
 
 
+def sources_of(source: CandidateSource | JoinedSource) -> Sequence[CandidateSource]:
+    """Return the source of each namespace."""
+    return source.sources if isinstance(source, JoinedSource) else (source,)
+
+
 def has_surrogate(text: str) -> bool:
     """Return whether a text contains a lone surrogate, which no database accepts and no stored text has."""
     return any("\ud800" <= char <= "\udfff" for char in text)
