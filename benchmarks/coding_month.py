@@ -62,9 +62,10 @@ def month(half: dict[str, Any], seed: int, folder: Path) -> dict[str, Any]:
         name = "conversation_id" if client.name == "cursor" else "session_id"
         given = event(client.name, kind, roots[project], transcript, **{name: f"s-{number}", **more})
         before = time.perf_counter()
-        said = handle_event(kind, client.name, given, opened, brain=brain)
+        context: list[str] = []
+        handle_event(kind, client.name, given, opened, context.append, brain=brain)
         seconds.append(time.perf_counter() - before)
-        return said
+        return "".join(context)
 
     number, sentences, start_tokens = 0, 0, []
     for day in days:

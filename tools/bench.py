@@ -79,6 +79,7 @@ ALL = (
     Benchmark("team", "A server for a team"),
     Benchmark("start", "Starting"),
     Benchmark("coding_month", "A month with coding agents"),
+    Benchmark("coding_sessions", "What capture keeps"),
     Benchmark("soak", "Many processes for minutes"),
     Benchmark("failover", "Failover"),
     Benchmark("distant", "A server some milliseconds away"),

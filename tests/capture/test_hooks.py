@@ -809,9 +809,9 @@ def test_a_deleted_message_that_a_client_passes_again_is_not_kept_again(brain: P
         ("That was a good idea. Please remember that.", []),
         (
             "thanks! remember that the demo for Petra is on 4 December",
-            ["thanks! remember that the demo for Petra is on 4 December"],
+            ["remember that the demo for Petra is on 4 December"],
         ),
-        ("great. never mock the database in these tests", ["great. never mock the database in these tests"]),
+        ("great. never mock the database in these tests", ["never mock the database in these tests"]),
         ("We use htmx in this project, no React!", ["We use htmx in this project, no React!"]),
         ("done. never mind the failing build on the server", []),
         ("Keys always come from the environment.", ["Keys always come from the environment."]),

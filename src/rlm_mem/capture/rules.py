@@ -1,10 +1,14 @@
 """The capture rules: which sentences of a session are kept, read from TOML (`rules.toml`, docs/capture.md).
 
+A sentence is kept if it matches a rule, or if the weights of the signs that it shows add up to a probability of at
+least the threshold.
+
 Patterns are RE2: matching takes linear time whatever the pattern and the text.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -21,6 +25,7 @@ from rlm_mem.text import blocks as structure
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import blocks, units
 from rlm_mem.text.patterns import late, linear
+from rlm_mem.text.sentences import sentences
 
 #: Name of the file in a brain folder that replaces the shipped rules.
 RULES_FILE = "capture.toml"
@@ -44,7 +49,9 @@ _NAME = late(r"[\w,] (?:[A-Z]\w|`\S)|\w_\w|[a-z][A-Z]")
 _RULE = late(r"\w,? (?:not|instead of|rather than|over) \w|^(?:always|never|do not|don.t) ", re.IGNORECASE)
 """Matches a contrast and a standing rule: "tabs, not spaces", "Never push to main."."""
 
+_QUOTED_LINE = late(r"^[ \t]*>.*$", re.MULTILINE)
 _ASKED_CONFIDENCE = 0.85  # of a sentence that the user asked to keep
+_MOST_CONFIDENT = 0.8  # of a sentence that is kept by its signs
 
 Search = Callable[[str], object]
 
@@ -57,7 +64,7 @@ class CaptureLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     per_session: int = 30
     per_message: int = 3
-    shortest: int = 4
+    shortest: int = 3
     longest: int = 400
     content_words: int = 3
     context_tokens: int = 600
@@ -76,6 +83,25 @@ class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     about: str = ""
 
 
+class Sign(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One ``[[sign]]``: its weights, in logits, for a sentence of a user and of an agent that shows it."""
+
+    name: str
+    patterns: list[str]
+    user: float = 0.0
+    agent: float = 0.0
+    type: str = ""
+    about: str = ""
+
+
+class Weighing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The section ``[weighing]``: what a sentence without any sign weighs, in logits, and the probability to reach."""
+
+    threshold: float = 0.5
+    user: float = 0.0
+    agent: float = 0.0
+
+
 class Patterns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The section ``[leave_out]`` or ``[asks_to_keep]``."""
 
@@ -87,17 +113,25 @@ class RulesText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     limits: CaptureLimits = CaptureLimits()
     rule: list[RuleText] = []
+    sign: list[Sign] = []
+    weighing: Weighing = Weighing()
     asks_to_keep: Patterns = Patterns()
     leave_out: Patterns = Patterns()
 
 
 class Kept(FrozenRecord, frozen=True):
-    """A sentence that a rule keeps."""
+    """A sentence to keep.
+
+    Attributes:
+        rule: name of the rule that matches it, or of its strongest sign.
+        signs: names of all its signs, if these decided.
+    """
 
     text: str
     rule: str
     type: str
     confidence: float
+    signs: tuple[str, ...] = ()
 
 
 class Rules(FrozenRecord, frozen=True):
@@ -110,25 +144,39 @@ class Rules(FrozenRecord, frozen=True):
     where: Path
     limits: CaptureLimits
     rules: tuple[tuple[RuleText, tuple[Search, ...]], ...]
+    signs: tuple[tuple[Sign, tuple[Search, ...]], ...]
+    weighing: Weighing
     asks_to_keep: tuple[Search, ...]
     leave_out: tuple[Search, ...]
 
     def kept(self, message: SessionMessage) -> list[Kept]:
-        """Return the sentences of a message to keep, at most ``per_message``."""
+        """Return the sentences of a message to keep in their order: the most certain ``per_message``."""
         found: list[Kept] = []
         for sentence, previous in self._sentences(message.text):
-            if len(found) >= self.limits.per_message:
-                break
             if message.speaker == "user" and any(search(sentence) for search in self.asks_to_keep):
-                if self._is_keepable(previous) and not (found and previous in found[-1].text):
-                    found.append(Kept(previous, "asked", "preference", _ASKED_CONFIDENCE))
+                if self._is_keepable(previous):
+                    if found and found[-1].text == previous:
+                        found.pop()
+                    if not (found and previous in found[-1].text):
+                        found.append(Kept(previous, "asked", "preference", _ASKED_CONFIDENCE))
                 continue
             if (one := self._match(sentence, previous, message.speaker)) is None:
                 continue
             if one.text != sentence and found and found[-1].text == previous:
                 found.pop()
             found.append(one)
+        if len(found) > self.limits.per_message:
+            certain = sorted(found, key=lambda one: -one.confidence)[: self.limits.per_message]
+            found = [one for one in found if one in certain]
         return found
+
+    def sentences(self, text: str) -> list[str]:
+        """Return the sentences of a message that have the form of one to keep."""
+        return [one for one, _ in self._sentences(text) if self._is_keepable(one)]
+
+    def shown(self, sentence: str) -> list[Sign]:
+        """Return the signs that a sentence shows."""
+        return [sign for sign, searches in self.signs if any(search(sentence) for search in searches)]
 
     def _needs_previous(self, sentence: str, previous: str) -> bool:
         """Whether a sentence is kept with the one before it, to which its "it" refers."""
@@ -144,16 +192,18 @@ class Rules(FrozenRecord, frozen=True):
 
         Code, headings, tables and quoted lines are skipped.
         """
+        text = _QUOTED_LINE.sub("", text)
         for block in blocks(text):
-            if block.kind in _SKIPPED_BLOCKS or text[block.start : block.start + 1] == ">":
+            if block.kind in _SKIPPED_BLOCKS:
                 continue
             # A colon after the first word ("Decision: …") reads like a speaker's label; here it is part of the text.
             begin = block.body_start if block.kind == structure.ITEM else block.start
             sentence = ""
             for start, end in units(text, begin, block.end):
-                previous = sentence
-                sentence = " ".join(text[start:end].replace("’", "'").split()).strip("*_ ")
-                yield sentence, previous
+                for first, last in sentences(text, start, end, lower_case=True):
+                    previous = sentence
+                    sentence = " ".join(text[first:last].replace("’", "'").split()).strip("*_ ")
+                    yield sentence, previous
 
     def _is_keepable(self, sentence: str) -> bool:
         """Whether a sentence has the right length and can be understood outside of its conversation."""
@@ -178,10 +228,29 @@ class Rules(FrozenRecord, frozen=True):
             ),
             None,
         )
-        if rule is None or any(search(sentence) for search in self.leave_out):
+        if (rule is None and not self.signs) or any(search(sentence) for search in self.leave_out):
             return None
         text = f"{previous} {sentence}" if self._needs_previous(sentence, previous) else sentence
-        return Kept(text, rule.name, rule.type, rule.confidence) if self._is_keepable(text) else None
+        if not self._is_keepable(text):
+            return None
+        if rule is not None:
+            return Kept(text, rule.name, rule.type, rule.confidence)
+        return self._weigh(text, speaker)
+
+    def _weigh(self, text: str, speaker: Speaker) -> Kept | None:
+        """Return the text if its signs weigh enough."""
+        shown = self.shown(text)
+        weights = [sign.user if speaker == "user" else sign.agent for sign in shown]
+        base = self.weighing.user if speaker == "user" else self.weighing.agent
+        probability = 1 / (1 + math.exp(-(base + sum(weights))))
+        if probability < self.weighing.threshold:
+            return None
+        typed = [(weight, sign) for weight, sign in zip(weights, shown, strict=True) if sign.type]
+        name, kind = "statement", "fact"
+        if typed and (strongest := max(typed, key=lambda one: one[0]))[0] > 0:
+            name, kind = strongest[1].name, strongest[1].type
+        signs = tuple(sign.name for sign in shown)
+        return Kept(text, name, kind, round(min(probability, _MOST_CONFIDENT), 2), signs)
 
 
 def load_rules(brain: Path | None) -> Rules:
@@ -198,10 +267,10 @@ def load_rules(brain: Path | None) -> Rules:
     rules = _compile_rules(path, _read(path))
     if brain is not None and path != SHIPPED:
         known = TypeRegistry(Config.load(brain).types.chunk).plain
-        for rule, _ in rules.rules:
-            if rule.type not in known:  # the store would refuse each of its sentences
+        for one, _ in (*rules.rules, *rules.signs):
+            if one.type and one.type not in known:  # the store would refuse each of its sentences
                 raise InvalidConfig(
-                    f"{path}: rule {rule.name!r:.60} has the unknown type {rule.type!r:.60}",
+                    f"{path}: {one.name!r:.60} has the unknown type {one.type!r:.60}",
                     hint=f"use one of {', '.join(sorted(known))}",
                 )
     return rules
@@ -240,10 +309,12 @@ def _parsed(path: Path, data: bytes) -> RulesText:
         parsed = msgspec.convert(tomllib.loads(data.decode("utf-8")), RulesText)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
         raise InvalidConfig(f"{path}: {error}", hint=f"see {SHIPPED} for the format") from None
-    patterns = [len(rule.patterns) for rule in parsed.rule]
+    patterns = [len(one.patterns) for one in (*parsed.rule, *parsed.sign)]
     patterns += [len(parsed.leave_out.patterns), len(parsed.asks_to_keep.patterns)]
-    if len(parsed.rule) > _MAX_RULES or max(patterns) > _MAX_PATTERNS:
-        raise InvalidConfig(f"{path}: at most {_MAX_RULES} rules of {_MAX_PATTERNS} patterns each")
+    if max(len(parsed.rule), len(parsed.sign)) > _MAX_RULES or max(patterns) > _MAX_PATTERNS:
+        raise InvalidConfig(
+            f"{path}: at most {_MAX_RULES} rules, and as many signs, of {_MAX_PATTERNS} patterns each"
+        )
     for name, value in msgspec.to_builtins(parsed.limits).items():
         if not isinstance(value, bool) and not 0 <= value <= 100_000:
             raise InvalidConfig(f"{path}: limits.{name} must be from 0 to 100000, not {value}")
@@ -263,6 +334,11 @@ def _compile_rules(path: Path, data: bytes) -> Rules:
             (rule, tuple(_compile(pattern, f"{path}: rule {rule.name!r:.60}") for pattern in rule.patterns))
             for rule in parsed.rule
         ),
+        tuple(
+            (sign, tuple(_compile(pattern, f"{path}: sign {sign.name!r:.60}") for pattern in sign.patterns))
+            for sign in parsed.sign
+        ),
+        parsed.weighing,
         tuple(_compile(pattern, f"{path}: asks_to_keep") for pattern in parsed.asks_to_keep.patterns),
         tuple(_compile(pattern, f"{path}: leave_out") for pattern in parsed.leave_out.patterns),
     )

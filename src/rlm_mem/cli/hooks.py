@@ -159,7 +159,12 @@ def rules(
             raise ConflictError(f"{path} exists already", hint="edit it, or remove it first") from None
     found = load_rules(place if isinstance(place, Path) else None)
     if call.printed_json(
-        {"file": str(found.where), "limits": found.limits, "rules": [rule for rule, _ in found.rules]}
+        {
+            "file": str(found.where),
+            "limits": found.limits,
+            "rules": [rule for rule, _ in found.rules],
+            "signs": [sign for sign, _ in found.signs],
+        }
     ):
         return
     note(f"from {found.where}")
@@ -178,13 +183,23 @@ def try_(
         (message, one) for message in part.messages for one in found.kept(capture.screened(message, secrets))
     ]
     data = [
-        {"speaker": message.speaker, "at": message.at, "rule": one.rule, "type": one.type, "text": one.text}
+        {
+            "speaker": message.speaker,
+            "at": message.at,
+            "rule": one.rule,
+            "type": one.type,
+            "confidence": one.confidence,
+            "signs": one.signs,
+            "text": one.text,
+        }
         for message, one in kept
     ]
     if call.printed_json(data):
         return
     for message, one in kept:
-        print_text(text(f"{one.rule}", "cyan") + text(f"  {message.speaker} · {one.type}", "dim"))
+        about = f"  {message.speaker} · {one.type} · confidence {one.confidence:.2f}"
+        shown = f" · signs: {', '.join(one.signs)}" if one.signs else ""
+        print_text(text(f"{one.rule}", "cyan") + text(about + shown, "dim"))
         print_text(one.text, indent=4)
     maximum = found.limits.per_session
     bound = f"; only the first {maximum} of one session" if len(kept) > maximum else ""

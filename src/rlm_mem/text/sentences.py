@@ -48,17 +48,22 @@ _OPENERS = "\"'“‘«([{¿¡-–—*_ "
 _LOOK_BACK = 24  # characters; longer than any listed abbreviation
 
 
-def sentences(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
+def sentences(
+    text: str, start: int = 0, end: int | None = None, *, lower_case: bool = False
+) -> list[tuple[int, int]]:
     """Spans of the sentences of `text[start:end]`, without surrounding space, in order.
 
     Every character that is not a space is in exactly one span. Line breaks do not end a sentence here.
+
+    Args:
+        lower_case: a sentence may begin with a lower-case letter, as in messages that are typed quickly.
     """
     stop = len(text) if end is None else max(start, end)
     spans: list[tuple[int, int]] = []
     begin = space_at(text, start, stop).end()
     for match in (_ASCII_END if text.isascii() else _END).finditer(text, begin, stop):
         mark, after = match.span()
-        if mark < begin or not _ends(text, mark, after, begin, stop):
+        if mark < begin or not _ends(text, mark, after, begin, stop, lower_case):
             continue
         spans.append((begin, after))
         begin = space_at(text, after, stop).end()
@@ -69,7 +74,7 @@ def sentences(text: str, start: int = 0, end: int | None = None) -> list[tuple[i
     return spans
 
 
-def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:
+def _ends(text: str, mark: int, after: int, begin: int, stop: int, lower_case: bool) -> bool:
     """Whether the stop at `mark` (with its closing quotes, up to `after`) ends the sentence that starts at `begin`."""
     position = after
     while position < stop and (text[position].isspace() or text[position] in _OPENERS):
@@ -77,13 +82,15 @@ def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:
     if position >= stop or text[mark] in "。！？｡":
         return True
     following = text[position]
-    if following.islower():
+    if following.islower() and not lower_case:
         return False  # "e.g. this", '"Why?" he asked', "wait... what"
-    if text[mark] != "." or (mark + 1 < stop and text[mark + 1] == "."):
-        return True  # ! ? … and ellipses before a capital
     last = text[max(begin, mark - _LOOK_BACK) : mark].rsplit(None, 1)[-1:]
     whole = last[0] if last and not text[mark - 1].isspace() else ""
     word = whole.lstrip("\"'“‘«([{").lower()
+    if following.islower():
+        return len(word) > 1 and word.isalpha() and word not in _TITLES | _SHORTENED
+    if text[mark] != "." or (mark + 1 < stop and text[mark + 1] == "."):
+        return True  # ! ? … and ellipses before a capital
     if word in _TITLES:
         return False
     if word in _NUMBERED:

@@ -1,0 +1,245 @@
+"""What capture keeps of labelled sessions of coding agents: recall and precision.
+
+    python benchmarks/coding_sessions.py          both halves
+    python benchmarks/coding_sessions.py --quick  the half for development only; records nothing
+    python benchmarks/coding_sessions.py --fit    fits the weights of the signs to the half for development
+
+`corpora/sessions` holds short sessions of thirteen developers on fourteen projects, in English and German, written by
+two authors who did not know the rules, in `development` also the single sentences of the tests of capture. Each
+sentence that a colleague would write down is labelled, as one that has to be kept or as one that may be; everything else
+is junk. The signs were written and weighed on `development`; `apart`, by one of the authors, is for evaluation only. A
+sentence counts as kept if most of its words are in one memory, or the reverse.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from rlm_mem.capture.rules import SHIPPED, Rules, load_rules
+from rlm_mem.capture.transcripts import SessionMessage, Speaker
+from support import Report, arguments
+
+CORPORA = Path(__file__).parent / "corpora" / "sessions"
+HALVES = {"development": "development", "held out": "apart"}
+MAY = 0.6
+"""Target of a sentence that may be kept."""
+PENALTY = 0.5
+"""Strength of the penalty on weights; the best of 0.5, 1, 2 and 3 in cross-validation."""
+
+
+class Label(msgspec.Struct, frozen=True):
+    """A sentence to keep: `turn` counts from 0; `must` is false where it is arguable."""
+
+    turn: int
+    sentence: str
+    kind: str
+    must: bool
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One message."""
+
+    role: str
+    text: str
+
+    @property
+    def speaker(self) -> Speaker:
+        """The speaker as capture calls it."""
+        return "user" if self.role == "user" else "agent"
+
+
+class Labelled(msgspec.Struct, frozen=True):
+    """One session."""
+
+    id: str
+    developer: str
+    project: str
+    turns: list[Turn]
+    keep: list[Label]
+
+
+class Example(NamedTuple):
+    """A sentence with the signs that it shows and the probability to be fitted."""
+
+    session: str
+    speaker: Speaker
+    text: str
+    signs: tuple[int, ...]
+    target: float
+
+
+def labelled(half: str) -> list[Labelled]:
+    """Read the sessions of a half."""
+    lines = (CORPORA / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [msgspec.json.decode(line, type=Labelled) for line in lines]
+
+
+def same(kept: str, sentence: str) -> bool:
+    """Whether two texts state the same: one is in the other, or most words of the shorter one are."""
+    one, other = (" ".join(text.replace("’", "'").split()) for text in (kept, sentence))
+    if one in other or other in one:
+        return True
+    words, others = (set(re.findall(r"\w+", text.lower())) for text in (one, other))
+    fewer = min(len(words), len(others))
+    return fewer > 2 and len(words & others) >= 0.7 * fewer
+
+
+def evaluate(sessions: Sequence[Labelled], rules: Rules, show: bool = False) -> dict[str, Any]:
+    """Count what the rules keep of some sessions."""
+    must = may = 0
+    of_must = of_may = kept_count = right = 0
+    for session in sessions:
+        kept = [
+            (turn, one)
+            for number, turn in enumerate(session.turns)
+            for one in rules.kept(SessionMessage(turn.speaker, turn.text))
+        ]
+        for label in session.keep:
+            found = any(same(one.text, label.sentence) for _, one in kept)
+            must, of_must = must + found * label.must, of_must + label.must
+            may, of_may = may + found * (not label.must), of_may + (not label.must)
+            if show and label.must and not found:
+                print(f"missed {session.id} ({label.kind}): {label.sentence}")
+        for turn, one in kept:
+            good = any(same(one.text, label.sentence) for label in session.keep)
+            kept_count, right = kept_count + 1, right + good
+            if show and not good:
+                print(f"junk {session.id} ({turn.role}, {one.rule}): {one.text}")
+    messages = sum(len(session.turns) for session in sessions)
+    return {
+        "sessions": len(sessions),
+        "messages": messages,
+        "to keep": of_must,
+        "kept %": round(100 * must / of_must, 1),
+        "arguable": of_may,
+        "arguable kept %": round(100 * may / max(1, of_may), 1),
+        "memories": kept_count,
+        "labelled memories %": round(100 * right / max(1, kept_count), 1),
+    }
+
+
+def examples(sessions: Sequence[Labelled], rules: Rules) -> list[Example]:
+    """All sentences that could be kept, with their signs."""
+    names = {sign.name: number for number, (sign, _) in enumerate(rules.signs)}
+    return [
+        Example(
+            session.id,
+            turn.speaker,
+            sentence,
+            tuple(names[sign.name] for sign in rules.shown(sentence)),
+            max(
+                (
+                    1.0 if label.must else MAY
+                    for label in session.keep
+                    if label.turn == number and same(sentence, label.sentence)
+                ),
+                default=0.0,
+            ),
+        )
+        for session in sessions
+        for number, turn in enumerate(session.turns)
+        for sentence in rules.sentences(turn.text)
+    ]
+
+
+def fitted(rows: Sequence[Example], prior: Sequence[float]) -> tuple[list[float], float]:
+    """Weights and base of a logistic regression, with a penalty on the squared distance of each weight from `prior`."""
+    count, penalty = len(prior), PENALTY
+    weights, base = list(prior), -2.0
+    for _ in range(400):
+        gradient = [penalty * (weight - expected) for weight, expected in zip(weights, prior, strict=True)]
+        curvature = [penalty] * count
+        base_gradient, base_curvature, largest = 0.0, 1e-6, 0.0
+        for row in rows:
+            probability = 1 / (1 + math.exp(-max(-30.0, base + sum(weights[sign] for sign in row.signs))))
+            error, bend = probability - row.target, max(probability * (1 - probability), 0.02)
+            base_gradient, base_curvature = base_gradient + error, base_curvature + bend
+            for sign in row.signs:
+                gradient[sign] += error
+                curvature[sign] += bend
+        for sign in range(count):
+            step = 0.3 * gradient[sign] / curvature[sign]
+            weights[sign] -= step
+            largest = max(largest, abs(step))
+        step = 0.3 * base_gradient / base_curvature
+        base -= step
+        if max(largest, abs(step)) < 1e-3:
+            break
+    return weights, base
+
+
+def cross_validated(rows: Sequence[Example], prior: Sequence[float]) -> None:
+    """Print recall and precision by threshold, each session weighed by weights fitted without it."""
+    ids = sorted({row.session for row in rows})
+    random.Random(1).shuffle(ids)
+    fold = {one: number % 5 for number, one in enumerate(ids)}
+    scored: list[tuple[float, float]] = []
+    for number in range(5):
+        weights, base = fitted([row for row in rows if fold[row.session] != number], prior)
+        scored += [
+            (1 / (1 + math.exp(-(base + sum(weights[sign] for sign in row.signs)))), row.target)
+            for row in rows
+            if fold[row.session] == number
+        ]
+    must = sum(target == 1 for _, target in scored)
+    for threshold in (0.3, 0.4, 0.5, 0.6, 0.7):
+        kept = [target for probability, target in scored if probability >= threshold]
+        good = sum(target > 0 for target in kept)
+        print(f"  {threshold}: {kept.count(1.0)} of {must} kept; {good} of {len(kept)} kept are labelled")
+
+
+def fit(rules: Rules) -> None:
+    """Fit the weights and write them into the shipped rules."""
+    rows = examples(labelled("development"), rules)
+    text = SHIPPED.read_text(encoding="utf-8")
+    weights = [0.0] * len(rules.signs)
+    for speaker in (
+        "user",
+        "agent",
+    ):  # few sentences of agents are labelled: their weights begin at those of users
+        mine = [row for row in rows if row.speaker == speaker]
+        print(f"{speaker}, cross-validated, of {len(mine)} sentences:")
+        cross_validated(mine, weights)
+        weights, base = fitted(mine, weights)
+        text = re.sub(rf"(?m)(^\[weighing\]\n(?:.+\n)*?{speaker} = )\S+", rf"\g<1>{base:.2f}", text)
+        for (sign, _), weight in zip(rules.signs, weights, strict=True):
+            pattern = rf'(?m)(^name = "{re.escape(sign.name)}"\n(?:(?!patterns).+\n)*?{speaker} = )\S+'
+            text, changed = re.subn(pattern, rf"\g<1>{weight:.2f}", text)
+            if changed != 1:
+                sys.exit(f"{SHIPPED}: sign {sign.name!r} has no line {speaker!r}")
+    SHIPPED.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Measure and write the report, or fit."""
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--fit", action="store_true", help="fit the weights instead, and write them")
+    parser.add_argument(
+        "--show", action="store_true", help="print what was missed, and the junk, of development"
+    )
+    options = parser.parse_args()
+    rules = load_rules(None)
+    if options.fit:
+        fit(rules)
+        return
+    report = Report("coding_sessions", "What capture keeps of labelled sessions.")
+    for half, name in HALVES.items():
+        if options.quick and name != "development":
+            break
+        report.add(half=half, **evaluate(labelled(name), rules, options.show and name == "development"))
+    if options.quick:
+        print(report.table())
+    else:
+        report.finish(options.output)
+
+
+if __name__ == "__main__":
+    main()
