@@ -6,8 +6,8 @@
 
 `corpora/sessions` holds short sessions of thirteen developers on fourteen projects, in English and German, written by
 two authors who did not know the rules, in `development` also the single sentences of the tests of capture. Each
-sentence that a colleague would write down is labelled, as one that has to be kept or as one that may be; everything else
-is junk. The signs were written and weighed on `development`; `apart`, by one of the authors, is for evaluation only. A
+sentence that a colleague would write down is labelled, as one that has to be kept or as one that may be; all others are
+junk. The signs were written and weighed on `development`; `apart`, by one of the authors, is for evaluation only. A
 sentence counts as kept if most of its words are in one memory, or the reverse.
 """
 
