@@ -345,6 +345,7 @@ def test_rules_with_a_wrong_pattern_stop_the_capture_and_not_the_context(
     assert "'(' is not a valid RE2 pattern" in log_file().read_text()
 
 
+_SIGN = '[[sign]]\nname = "open"\npatterns = ["open"]\n'
 _RULE = '[[rule]]\nname = "open"\nspeakers = ["user"]\npatterns = ["open"]\n'
 
 
@@ -356,12 +357,27 @@ _RULE = '[[rule]]\nname = "open"\nspeakers = ["user"]\npatterns = ["open"]\n'
         (_RULE + "confidence = 2", "confidence of rule 'open' must be from 0 to 1"),
         (_RULE.replace('"open"]', f'"{"a" * 1_001}"]'), "at most 1000 characters"),
         (_RULE * 101, "at most"),
+        (_SIGN + "user = nan", "weights of sign 'open' must be from -20 to 20"),
+        (_SIGN + 'type = "desicion"', "unknown type 'desicion'"),
+        ("[weighing]\nthreshold = 2", "weighing.threshold must be from 0 to 1"),
         ("[limits]\nper_session = -1", "limits.per_session must be from 0"),
         ("[limits]\nnosuch = 1", "nosuch"),
         ("[[", "capture.toml"),
         ("# " + "a" * 1_000_000, "is larger than"),
     ],
-    ids=["type", "confidence", "pattern", "rules", "limit", "unknown", "syntax", "size"],
+    ids=[
+        "type",
+        "confidence",
+        "pattern",
+        "rules",
+        "weight",
+        "type of a sign",
+        "threshold",
+        "limit",
+        "unknown",
+        "syntax",
+        "size",
+    ],
 )
 def test_rules_that_could_keep_nothing_are_refused(run: Run, brain: Path, rules: str, reason: str) -> None:
     brain.mkdir(exist_ok=True)
@@ -381,6 +397,30 @@ def test_the_rules_are_written_once_to_be_edited_and_may_name_a_type_of_the_brai
     (brain / RULES_FILE).write_text(_RULE + 'type = "ticket"')
     (brain / "config.toml").write_text('[types.chunk.ticket]\ndescription = "a ticket"\n')
     assert [rule["type"] for rule in run("hook", "rules", "--json").json["rules"]] == ["ticket"]
+
+
+@pytest.mark.local_only("about the rules, not about the store")
+def test_signs_are_added_up_to_the_threshold_and_the_most_certain_sentences_are_kept(tmp_path: Path) -> None:
+    sign = '[[sign]]\nname = "{0}"\ntype = "{1}"\nuser = {2}\npatterns = ["{0}"]\n'
+    (tmp_path / RULES_FILE).write_text(
+        "[limits]\nper_message = 2\n[weighing]\nthreshold = 0.5\nuser = -3.0\nagent = -3.0\n"
+        + sign.format("harbour", "fact", 2.0)
+        + sign.format("never", "decision", 1.5)
+        + sign.format("maybe", "note", -1.0)
+    )
+    rules = load_rules(tmp_path)
+    said = (
+        "The harbour closes early. The harbour never closes early in winter months. "
+        "The harbour maybe never closes early in spring."
+    )
+    assert [(one.type, one.signs) for one in rules.kept(SessionMessage("user", said))] == [
+        ("fact", ("harbour", "never"))
+    ]
+    assert rules.kept(SessionMessage("agent", said)) == []
+    sure = (tmp_path / RULES_FILE).read_text().replace("user = -3.0", "user = -1.9")
+    (tmp_path / RULES_FILE).write_text(sure)
+    kept = load_rules(tmp_path).kept(SessionMessage("user", said))
+    assert [one.signs for one in kept] == [("harbour", "never"), ("harbour", "never", "maybe")]
 
 
 @pytest.mark.local_only("about the rules, not about the store")

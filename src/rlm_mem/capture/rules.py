@@ -36,6 +36,7 @@ _MAX_BYTES = 200_000
 _MAX_RULES = 100
 _MAX_PATTERNS = 100
 _MAX_PATTERN = 1_000  # characters
+_MAX_WEIGHT = 20  # logits
 _PATTERN_BYTES = 8_000_000  # memory of one compiled pattern
 _SKIPPED_BLOCKS = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW, structure.HEADER)
 
@@ -242,7 +243,7 @@ class Rules(FrozenRecord, frozen=True):
         shown = self.shown(text)
         weights = [sign.user if speaker == "user" else sign.agent for sign in shown]
         base = self.weighing.user if speaker == "user" else self.weighing.agent
-        probability = 1 / (1 + math.exp(-(base + sum(weights))))
+        probability = 1 / (1 + math.exp(-max(-30.0, base + sum(weights))))
         if probability < self.weighing.threshold:
             return None
         typed = [(weight, sign) for weight, sign in zip(weights, shown, strict=True) if sign.type]
@@ -267,7 +268,9 @@ def load_rules(brain: Path | None) -> Rules:
     rules = _compile_rules(path, _read(path))
     if brain is not None and path != SHIPPED:
         known = TypeRegistry(Config.load(brain).types.chunk).plain
-        for one, _ in (*rules.rules, *rules.signs):
+        typed: list[RuleText | Sign] = [rule for rule, _ in rules.rules]
+        typed += [sign for sign, _ in rules.signs]
+        for one in typed:
             if one.type and one.type not in known:  # the store would refuse each of its sentences
                 raise InvalidConfig(
                     f"{path}: {one.name!r:.60} has the unknown type {one.type!r:.60}",
@@ -309,7 +312,7 @@ def _parsed(path: Path, data: bytes) -> RulesText:
         parsed = msgspec.convert(tomllib.loads(data.decode("utf-8")), RulesText)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
         raise InvalidConfig(f"{path}: {error}", hint=f"see {SHIPPED} for the format") from None
-    patterns = [len(one.patterns) for one in (*parsed.rule, *parsed.sign)]
+    patterns = [len(rule.patterns) for rule in parsed.rule] + [len(sign.patterns) for sign in parsed.sign]
     patterns += [len(parsed.leave_out.patterns), len(parsed.asks_to_keep.patterns)]
     if max(len(parsed.rule), len(parsed.sign)) > _MAX_RULES or max(patterns) > _MAX_PATTERNS:
         raise InvalidConfig(
@@ -321,6 +324,14 @@ def _parsed(path: Path, data: bytes) -> RulesText:
     for rule in parsed.rule:
         if not 0 <= rule.confidence <= 1:
             raise InvalidConfig(f"{path}: the confidence of rule {rule.name!r:.60} must be from 0 to 1")
+    if not 0 <= parsed.weighing.threshold <= 1:
+        raise InvalidConfig(f"{path}: weighing.threshold must be from 0 to 1")
+    for one, name in (
+        (parsed.weighing, "weighing"),
+        *((sign, f"sign {sign.name!r:.60}") for sign in parsed.sign),
+    ):
+        if not all(-_MAX_WEIGHT <= weight <= _MAX_WEIGHT for weight in (one.user, one.agent)):
+            raise InvalidConfig(f"{path}: the weights of {name} must be from -{_MAX_WEIGHT} to {_MAX_WEIGHT}")
     return parsed
 
 
