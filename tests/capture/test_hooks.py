@@ -357,7 +357,7 @@ _RULE = '[[rule]]\nname = "open"\nspeakers = ["user"]\npatterns = ["open"]\n'
         (_RULE + "confidence = 2", "confidence of rule 'open' must be from 0 to 1"),
         (_RULE.replace('"open"]', f'"{"a" * 1_001}"]'), "at most 1000 characters"),
         (_RULE * 101, "at most"),
-        (_SIGN + "user = nan", "weights of sign 'open' must be from -20 to 20"),
+        (_SIGN + "user = nan", "weight of sign 'open' must be from -20 to 20"),
         (_SIGN + 'type = "desicion"', "unknown type 'desicion'"),
         ("[weighing]\nthreshold = 2", "weighing.threshold must be from 0 to 1"),
         ("[limits]\nper_session = -1", "limits.per_session must be from 0"),

@@ -326,12 +326,12 @@ def _parsed(path: Path, data: bytes) -> RulesText:
             raise InvalidConfig(f"{path}: the confidence of rule {rule.name!r:.60} must be from 0 to 1")
     if not 0 <= parsed.weighing.threshold <= 1:
         raise InvalidConfig(f"{path}: weighing.threshold must be from 0 to 1")
-    for one, name in (
-        (parsed.weighing, "weighing"),
-        *((sign, f"sign {sign.name!r:.60}") for sign in parsed.sign),
-    ):
-        if not all(-_MAX_WEIGHT <= weight <= _MAX_WEIGHT for weight in (one.user, one.agent)):
-            raise InvalidConfig(f"{path}: the weights of {name} must be from -{_MAX_WEIGHT} to {_MAX_WEIGHT}")
+    weights = {"weighing": parsed.weighing.user, "weighing of agents": parsed.weighing.agent}
+    for sign in parsed.sign:
+        weights |= {f"sign {sign.name!r:.60}": sign.user, f"sign {sign.name!r:.60} for agents": sign.agent}
+    for name, weight in weights.items():
+        if not -_MAX_WEIGHT <= weight <= _MAX_WEIGHT:
+            raise InvalidConfig(f"{path}: the weight of {name} must be from -{_MAX_WEIGHT} to {_MAX_WEIGHT}")
     return parsed
 
 
