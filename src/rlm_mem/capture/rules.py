@@ -68,7 +68,7 @@ class CaptureLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     shortest: int = 3
     longest: int = 400
     content_words: int = 3
-    context_tokens: int = 600
+    context_tokens: int = 1200
     prompt_tokens: int = 250
     whole_transcript: bool = False
 
