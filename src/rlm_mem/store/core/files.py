@@ -225,6 +225,15 @@ def translate(error: OSError, what: str) -> NoReturn:
     raise StorageError(f"{what}: {reason}") from error
 
 
+@contextlib.contextmanager
+def translated(what: str) -> Iterator[None]:
+    """As ``translate``, for the errors of a block."""
+    try:
+        yield
+    except OSError as error:
+        translate(error, what)
+
+
 def with_unchanged_note(error: StorageError) -> StorageError:
     """Return the error of a failed write with the note that nothing was changed."""
     outcome = "nothing was changed"
