@@ -345,10 +345,6 @@ class LocalIndex:
 
     # --- asking ----------------------------------------------------------------------------------------
 
-    def together(self, namespace: str, reading: Callable[[], _T]) -> _T:  # noqa: ARG002 - see the protocol
-        """Return the result of ``reading``; a local query needs no round trip, so nothing is batched."""
-        return reading()
-
     @healed
     def retried(self, ask: Callable[[], _T]) -> _T:
         """Return the result of ``ask``, called again if the index was damaged or caught up with the files meanwhile."""
