@@ -410,10 +410,7 @@ class UnsyncedMark:
                     hint="run: rlm-mem store rebuild",
                 )
         except BaseException:
-            # The rollback fails on a damaged index; the first error is the one to report.
-            with contextlib.suppress(sqlite3.Error):
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            schema.roll_back(connection)
             self.end(connection)
             raise
 

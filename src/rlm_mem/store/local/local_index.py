@@ -535,8 +535,7 @@ class LocalIndex:
             yield
             in_turn(connection, "COMMIT", self.config.store.lock_wait_seconds)
         except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            schema.roll_back(connection)
             self._rows.get().forget()
             raise
         finally:
