@@ -125,13 +125,11 @@ def as_text(value: ast.expr) -> ast.expr:
     return ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [call_of("_rlm_value", value)], [])
 
 
-def _forwarding_lambda(body: ast.expr) -> ast.Lambda:
-    """Return ``lambda *_a, **_k: <body>`` as a node."""
-    return ast.Lambda(ast.arguments([], [], ast.arg("_a"), [], [], ast.arg("_k"), []), body)
-
-
-_FORWARD_ARGS: list[ast.expr] = [ast.Starred(name_node("_a"), ast.Load())]
-_FORWARD_KEYWORDS = [ast.keyword(None, name_node("_k"))]
+def _calling_method(name: str, method: str) -> ast.Lambda:
+    """Return ``lambda *_a, **_k: name.method(*_a, **_k)`` as a node."""
+    found = ast.Attribute(name_node(name), method, ast.Load())
+    call = ast.Call(found, [ast.Starred(name_node("_a"), ast.Load())], [ast.keyword(None, name_node("_k"))])
+    return ast.Lambda(ast.arguments([], [], ast.arg("_a"), [], [], ast.arg("_k"), []), call)
 
 
 class Rewriter(ast.NodeTransformer):
@@ -326,12 +324,7 @@ class Rewriter(ast.NodeTransformer):
                 return node
             # str.lower as a value: lambda text, *rest: text.lower(*rest)
             self.changed = True
-            body = ast.Call(
-                ast.Attribute(name_node("_s"), node.attr, ast.Load()),
-                list(_FORWARD_ARGS),
-                list(_FORWARD_KEYWORDS),
-            )
-            made = _forwarding_lambda(body)
+            made = _calling_method("_s", node.attr)
             made.args.posonlyargs = [ast.arg("_s")]
             return made
         if node.attr in METHODS and not isinstance(node.value, ast.Call):
@@ -341,14 +334,8 @@ class Rewriter(ast.NodeTransformer):
     def _bound_method(self, node: ast.Attribute) -> ast.expr:
         """Rewrite ``d.get`` as a value: ``_rlm_method(d, 'get', lambda _o: lambda *_a, **_k: _o.get(*_a, **_k))``."""
         self._use("method")
-        call = ast.Call(
-            ast.Attribute(name_node("_o"), node.attr, ast.Load()),
-            list(_FORWARD_ARGS),
-            list(_FORWARD_KEYWORDS),
-        )
-        make = ast.Lambda(
-            ast.arguments([], [ast.arg("_o")], None, [], [], None, []), _forwarding_lambda(call)
-        )
+        arguments = ast.arguments([], [ast.arg("_o")], None, [], [], None, [])
+        make = ast.Lambda(arguments, _calling_method("_o", node.attr))
         return call_of("_rlm_method", node.value, ast.Constant(node.attr), make)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
