@@ -54,15 +54,12 @@ class LinkFinder(Protocol):
         Args:
             index: reads earlier chunks during bulk storage; None: the store does.
         """
-        ...
 
     def keep(self, text: str, stated: Sequence[Stated]) -> None:
         """Cache the statements of a text, which were extracted in advance."""
-        ...
 
     def expect(self, texts: Sequence[str]) -> None:
         """Announce the contents of all chunks of the next transaction of many texts."""
-        ...
 
     def enter(self, former: Collection[str]) -> None:
         """Continue the text inside the transaction that stores it.
@@ -70,31 +67,24 @@ class LinkFinder(Protocol):
         Args:
             former: ids of chunks that the caller lists as replaced, which the finder ignores.
         """
-        ...
 
     def committed(self) -> None:
         """Called after each transaction that stored texts and was not rolled back."""
-        ...
 
     def ask(self, chunk: Chunk) -> None:
         """Prefetch the queries of ``links_for``; their answers may be empty at this point."""
-        ...
 
     def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
         """Links to add to a chunk that is about to be stored."""
-        ...
 
     def states(self, text: str) -> bool:
         """Whether a started text makes a statement that another text may end or contradict."""
-        ...
 
     def is_said_otherwise(self, chunk: Chunk, same: Chunk) -> bool:
         """Whether a chunk between an earlier one and a new one of the same words states a different value."""
-        ...
 
     def done(self) -> None:
         """Finish the text; called after its last chunk, before the commit."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -358,7 +358,8 @@ class FolderSync:
         within = self._store.backend.in_transaction
         ahead = {
             document.text.key(number): segments
-            for document in (one for group in lot for one in group if one.text is not None)
+            for group in lot
+            for document in group
             if document.text is not None
             for (_, number), segments in zip(document.text.pieces, document.segments, strict=False)
         }

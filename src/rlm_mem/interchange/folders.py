@@ -157,10 +157,8 @@ def watch_folder(
         NotFoundError, InputError: as ``sync_folder``, for the first sync.
     """
     folder, unreported = _folder_of(store, path), UnreportedProblems()
-    first = True
 
-    def sync() -> None:
-        nonlocal first
+    def sync(first: bool) -> None:
         try:
             report = sync_folder(store, path, **options)
         except (NotFoundError, InputError):
@@ -170,7 +168,6 @@ def watch_folder(
         report.refused = unreported.of(report.refused)
         if on_report and (first or report.touched or report.refused):
             on_report(report)
-        first = False
 
     watch_entries(folder.entries, sync, seconds=seconds, stop=stop, sleep=sleep, settled=settled)
 
@@ -196,14 +193,14 @@ _MAX_POSTPONED = 5
 
 def watch_entries(
     listed: Callable[[], Iterable[Entry | ImportProblem]],
-    act: Callable[[], None],
+    act: Callable[[bool], None],
     *,
     seconds: float,
     stop: Callable[[], bool],
     sleep: Callable[[float], object],
     settled: float,
 ) -> None:
-    """Call ``act`` now, and whenever a listed file appears, disappears, changes or becomes unreadable.
+    """Call ``act(True)`` now, and ``act(False)`` when a listed file appears, disappears, changes or becomes unreadable.
 
     The call is postponed until no file was changed within ``settled`` seconds, but only for a few checks: a file
     may be written constantly.
@@ -225,7 +222,7 @@ def watch_entries(
             postponed += 1
         else:
             try:
-                act()
+                act(seen is None)
             except StoreLocked:
                 pass  # another writer holds the lock for long: the next check finds the same changes
             else:

@@ -665,10 +665,9 @@ def watch(
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: only a folder can be watched")
-    first, unreported = True, UnreportedProblems()
+    unreported = UnreportedProblems()
 
-    def import_now() -> None:
-        nonlocal first
+    def import_now(first: bool) -> None:
         try:
             report = import_source(store, folder)
         except NotFoundError:
@@ -681,7 +680,6 @@ def watch(
         changed = bool(report.created or report.updated or report.archived or report.restored)
         if on_report and (first or changed or report.problems):
             on_report(report)
-        first = False
 
     place = open_place(folder)
     watch_entries(place.entries, import_now, seconds=seconds, stop=stop, sleep=sleep, settled=settled)

@@ -178,32 +178,6 @@ def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None, sugg
     )
 
 
-def check_cited(final: Final, existing: Set[str], seen: Set[str] | None = None) -> Final:
-    """Return ``final`` if each chunk that it cites exists and was seen in the session.
-
-    Args:
-        existing: the cited chunks that are in the memory.
-        seen: ids of the chunks that the session has seen: hits, lines, chunks that were read; None: not checked.
-    """
-    unknown = [chunk_id for chunk_id in final.chunk_ids if chunk_id not in existing]
-    if unknown:
-        raise InputError(
-            f"there is no chunk {_listed(unknown)}",
-            hint="use ids that search or read_chunk returned, or leave chunk_ids out",
-        )
-    unread = [] if seen is None else [chunk_id for chunk_id in final.chunk_ids if chunk_id not in seen]
-    if unread:
-        raise InputError(
-            f"this session has not shown or read the chunk {_listed(unread)}",
-            hint="read it in a program first, for example print(read_chunk(chunk_id)), or name what was shown",
-        )
-    return final
-
-
-def _listed(chunk_ids: list[str]) -> str:
-    return ", ".join(preview(one, 60) for one in chunk_ids[:3]) + (", …" if len(chunk_ids) > 3 else "")
-
-
 MAX_CALL_RECORDS = 500
 """Maximum calls of one program that are recorded; the first ones are."""
 MAX_ARGS_CHARS = 400

@@ -127,12 +127,10 @@ class Engine(Protocol):
     @property
     def importable(self) -> frozenset[str]:
         """Modules that a program may import."""
-        ...
 
     @property
     def worker_pid(self) -> int | None:
         """Process id of the worker; None if there is none."""
-        ...
 
     def run(
         self,
@@ -158,7 +156,6 @@ class Engine(Protocol):
             SandboxCrashed: the worker died; the state is as after TimeoutError.
             Exception: an exception of ``call`` other than HostCallFailed; the state is as before the program.
         """
-        ...
 
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
         """Return the program's own names with their values: plain data within the bounds, else a :class:`Variable`.
@@ -166,15 +163,12 @@ class Engine(Protocol):
         Args:
             reserved: names of host functions, which are left out.
         """
-        ...
 
     def interrupt(self) -> None:
         """Kill the worker of the running program, from any thread; ``run`` then fails at once."""
-        ...
 
     def reset(self) -> None:
         """Delete every name and release the worker; the engine can be used again."""
-        ...
 
 
 def program_error(

@@ -51,6 +51,10 @@ MAX_TIMELINE_CHARS = 2_000
 MAX_RESULTS = 100
 MAX_IDS = 2_000
 MAX_LINKS = 50
+_METADATA = (
+    "created_at", "modified_at", "occurred_at", "valid_from", "valid_to", "superseded_by", "conversation_id",
+    "confidence", "source", "origin", "trust",
+)  # fmt: skip
 
 
 def message_of(error: Exception) -> str:
@@ -320,19 +324,7 @@ class StoreFunctions(LineFunctions, TurnFunctions, SubjectFunctions):
                 {"target_id": link.target_id, "type": link.type, "strength": link.strength}
                 for link in chunk.links[:MAX_LINKS]
             ],
-            "metadata": {
-                "created_at": metadata.created_at,
-                "modified_at": metadata.modified_at,
-                "occurred_at": metadata.occurred_at,
-                "valid_from": metadata.valid_from,
-                "valid_to": metadata.valid_to,
-                "superseded_by": metadata.superseded_by,
-                "conversation_id": metadata.conversation_id,
-                "confidence": metadata.confidence,
-                "source": metadata.source,
-                "origin": metadata.origin,
-                "trust": metadata.trust,
-            },
+            "metadata": {name: getattr(metadata, name) for name in _METADATA},
             **outside(metadata.origin, metadata.trust),
         }
         if chunk.namespace != self._store.namespace:

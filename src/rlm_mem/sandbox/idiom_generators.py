@@ -9,9 +9,19 @@ from __future__ import annotations
 import ast
 
 
+def name_node(identifier: str) -> ast.Name:
+    """Return a name whose value is read, as a node."""
+    return ast.Name(identifier, ast.Load())
+
+
+def call_of(function: str, *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
+    """Return ``function(*args, **keywords)`` as a node."""
+    return ast.Call(name_node(function), list(args), keywords or [])
+
+
 def _returned() -> ast.Call:
     """Return ``iter(_rlm_out)``, the value of the rewritten function, as a node."""
-    return ast.Call(ast.Name("iter", ast.Load()), [ast.Name("_rlm_out", ast.Load())], [])
+    return call_of("iter", name_node("_rlm_out"))
 
 
 def _own_nodes(function: ast.AST) -> list[ast.AST]:
@@ -46,7 +56,7 @@ class _Eager(ast.NodeTransformer):
         if isinstance(value, ast.Yield | ast.YieldFrom):
             method = "append" if isinstance(value, ast.Yield) else "extend"
             item = value.value or ast.Constant(None)
-            append = ast.Attribute(ast.Name("_rlm_out", ast.Load()), method, ast.Load())
+            append = ast.Attribute(name_node("_rlm_out"), method, ast.Load())
             return ast.copy_location(ast.Expr(ast.Call(append, [item], [])), node)
         return node
 
@@ -57,7 +67,7 @@ class _Eager(ast.NodeTransformer):
 def make_eager(function: ast.FunctionDef) -> None:
     """Make a generator function return an iterator over all values that it would yield."""
     body = [_Eager().visit(statement) for statement in function.body]
-    start = ast.Assign([ast.Name("_rlm_out", ast.Store())], ast.List([], ast.Load()))
+    start = assign("_rlm_out", ast.List([], ast.Load()))
     end = ast.Return(_returned())
     function.body = [
         ast.copy_location(start, function.body[0]),
@@ -83,14 +93,14 @@ def short_circuit(name: str, generator: ast.GeneratorExp, helper: str) -> ast.Fu
     for number, step in reversed(list(enumerate(generator.generators))):
         for condition in reversed(step.ifs):
             body = [ast.If(condition, body, [])]
-        items = ast.Name("_rlm_items", ast.Load()) if number == 0 else step.iter
+        items = name_node("_rlm_items") if number == 0 else step.iter
         body = [ast.For(step.target, items, body, [])]
     arguments = ast.arguments([], [ast.arg("_rlm_items")], None, [], [], None, [])
     arguments.vararg = ast.arg("_rlm_default") if name == "next" else None
     if name == "next":
-        first = ast.Subscript(ast.Name("_rlm_default", ast.Load()), ast.Constant(0), ast.Load())
-        body.append(ast.If(ast.Name("_rlm_default", ast.Load()), [ast.Return(first)], []))
-        body.append(ast.Raise(ast.Call(ast.Name("StopIteration", ast.Load()), [], []), None))
+        first = ast.Subscript(name_node("_rlm_default"), ast.Constant(0), ast.Load())
+        body.append(ast.If(name_node("_rlm_default"), [ast.Return(first)], []))
+        body.append(ast.Raise(call_of("StopIteration"), None))
     else:
         body.append(ast.Return(ast.Constant(name == "all")))
     return ast.FunctionDef(helper, arguments, body, [], None)
@@ -120,9 +130,9 @@ def split_base_classes(node: ast.ClassDef) -> ast.stmt | None:
         for part in node.body
     )
     if base in _BASES and plain:
-        return assign(node.name, ast.Name(base, ast.Load()))
+        return assign(node.name, name_node(base))
     if base == "TypedDict":
-        return assign(node.name, ast.Name("dict", ast.Load()))
+        return assign(node.name, name_node("dict"))
     if base == "NamedTuple":
         return _named_tuple(node)
     return None
@@ -138,8 +148,7 @@ def _named_tuple(node: ast.ClassDef) -> ast.stmt | None:
                 defaults.append(part.value)
         elif not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)):
             return None
-    module = ast.Name("_rlm_namedtuple", ast.Load())
-    call = ast.Call(module, [ast.Constant(node.name), ast.List(fields, ast.Load())], [])
+    call = call_of("_rlm_namedtuple", ast.Constant(node.name), ast.List(fields, ast.Load()))
     if defaults:
         call.keywords.append(ast.keyword("defaults", ast.List(defaults, ast.Load())))
     return assign(node.name, call)

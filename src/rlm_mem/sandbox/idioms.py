@@ -12,7 +12,15 @@ from bisect import bisect_right
 from collections.abc import Container
 from dataclasses import dataclass
 
-from rlm_mem.sandbox.idiom_generators import assign, make_eager, short_circuit, split_base_classes, yields
+from rlm_mem.sandbox.idiom_generators import (
+    assign,
+    call_of,
+    make_eager,
+    name_node,
+    short_circuit,
+    split_base_classes,
+    yields,
+)
 from rlm_mem.sandbox.idiom_tables import (
     CALLBACK_SAFE_BUILTINS,
     EXCEPTIONS,
@@ -32,15 +40,15 @@ _Result = tuple[list[ast.stmt], list[str]] | None
 
 
 def _emulated(module: str, name: str) -> ast.expr:
-    found = ast.Name(f"_rlm_{module}_{name}", ast.Load())
-    return ast.Call(found, [], []) if (module, name) in CLASSES else found
+    full_name = f"_rlm_{module}_{name}"
+    return call_of(full_name) if (module, name) in CLASSES else name_node(full_name)
 
 
 def _space(module: str) -> ast.expr:
     """Return the module as an object: ``_rlm_space(mean=_rlm_statistics_mean, …)``."""
     names, _ = MODULES[module]
     words = [ast.keyword(name, _emulated(module, name)) for name in names]
-    return ast.Call(ast.Name("_rlm_space", ast.Load()), [], words)
+    return call_of("_rlm_space", keywords=words)
 
 
 def rewrite_import(node: ast.Import) -> _Result:
@@ -86,12 +94,12 @@ def rewrite_import_from(node: ast.ImportFrom) -> _Result:
         stand_in = _REPLACEMENTS.get((module, alias.name))
         if stand_in is not None:
             if stand_in:
-                statements.append(assign(bound, ast.Name(stand_in, ast.Load())))
+                statements.append(assign(bound, name_node(stand_in)))
             if stand_in.startswith("_rlm_"):
                 pieces.append(stand_in.removeprefix("_rlm_"))
         elif module == "collections.abc" or (module == "typing" and alias.name in _TYPING_MISSING):
             # They are only used in annotations, which Monty does not evaluate.
-            statements.append(assign(bound, ast.Name("list", ast.Load())))
+            statements.append(assign(bound, name_node("list")))
         else:
             kept.append(alias)
     if len(kept) == len(node.names):
@@ -112,27 +120,16 @@ def _from_emulated(node: ast.ImportFrom, module: str) -> _Result:
     return statements, [module]
 
 
-def _name(identifier: str) -> ast.Name:
-    return ast.Name(identifier, ast.Load())
-
-
-def call_of(function: str, *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
-    """Return ``function(*args, **keywords)`` as a node."""
-    return ast.Call(_name(function), list(args), keywords or [])
-
-
 def as_text(value: ast.expr) -> ast.expr:
     """Return ``''.join(_rlm_value(value))``, which is text even if the program replaced the function."""
     return ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [call_of("_rlm_value", value)], [])
 
 
-def _forwarding_lambda(body: ast.expr) -> ast.Lambda:
-    """Return ``lambda *_a, **_k: <body>`` as a node."""
-    return ast.Lambda(ast.arguments([], [], ast.arg("_a"), [], [], ast.arg("_k"), []), body)
-
-
-_FORWARD_ARGS: list[ast.expr] = [ast.Starred(_name("_a"), ast.Load())]
-_FORWARD_KEYWORDS = [ast.keyword(None, _name("_k"))]
+def _calling_method(name: str, method: str) -> ast.Lambda:
+    """Return ``lambda *_a, **_k: name.method(*_a, **_k)`` as a node."""
+    found = ast.Attribute(name_node(name), method, ast.Load())
+    call = ast.Call(found, [ast.Starred(name_node("_a"), ast.Load())], [ast.keyword(None, name_node("_k"))])
+    return ast.Lambda(ast.arguments([], [], ast.arg("_a"), [], [], ast.arg("_k"), []), call)
 
 
 class Rewriter(ast.NodeTransformer):
@@ -218,7 +215,7 @@ class Rewriter(ast.NodeTransformer):
         for target in node.targets:
             if isinstance(target, ast.Name):
                 # Monty cannot unbind names; assigning None frees the memory, which is the usual purpose of ``del``.
-                out.append(ast.Assign([ast.Name(target.id, ast.Store())], ast.Constant(None)))
+                out.append(assign(target.id, ast.Constant(None)))
             elif isinstance(target, ast.Subscript):
                 value = self.visit(target.value)
                 place = self.visit(target.slice)
@@ -243,10 +240,7 @@ class Rewriter(ast.NodeTransformer):
             len(node.items) == 1
             and item.optional_vars is None
             and isinstance(call, ast.Call)
-            and (
-                (isinstance(call.func, ast.Name) and call.func.id == "suppress")
-                or (isinstance(call.func, ast.Attribute) and call.func.attr == "suppress")
-            )
+            and _called_name(call) == "suppress"
         ):
             self.changed = True
             kinds: ast.expr = call.args[0] if len(call.args) == 1 else ast.Tuple(call.args, ast.Load())
@@ -325,17 +319,12 @@ class Rewriter(ast.NodeTransformer):
         if self._is_builtin(node.value, *TYPE_NAMES):
             if node.attr == "maketrans":
                 self._use("maketrans")
-                return _name("_rlm_maketrans")
+                return name_node("_rlm_maketrans")
             if node.attr in TYPES_OWN_METHODS:
                 return node
             # str.lower as a value: lambda text, *rest: text.lower(*rest)
             self.changed = True
-            body = ast.Call(
-                ast.Attribute(_name("_s"), node.attr, ast.Load()),
-                list(_FORWARD_ARGS),
-                list(_FORWARD_KEYWORDS),
-            )
-            made = _forwarding_lambda(body)
+            made = _calling_method("_s", node.attr)
             made.args.posonlyargs = [ast.arg("_s")]
             return made
         if node.attr in METHODS and not isinstance(node.value, ast.Call):
@@ -345,12 +334,8 @@ class Rewriter(ast.NodeTransformer):
     def _bound_method(self, node: ast.Attribute) -> ast.expr:
         """Rewrite ``d.get`` as a value: ``_rlm_method(d, 'get', lambda _o: lambda *_a, **_k: _o.get(*_a, **_k))``."""
         self._use("method")
-        call = ast.Call(
-            ast.Attribute(_name("_o"), node.attr, ast.Load()), list(_FORWARD_ARGS), list(_FORWARD_KEYWORDS)
-        )
-        make = ast.Lambda(
-            ast.arguments([], [ast.arg("_o")], None, [], [], None, []), _forwarding_lambda(call)
-        )
+        arguments = ast.arguments([], [ast.arg("_o")], None, [], [], None, [])
+        make = ast.Lambda(arguments, _calling_method("_o", node.attr))
         return call_of("_rlm_method", node.value, ast.Constant(node.attr), make)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -412,7 +397,7 @@ class Rewriter(ast.NodeTransformer):
 
     def _renamed(self, node: ast.Call, piece: str) -> ast.Call:
         self._use(piece)
-        node.func = _name(f"_rlm_{piece}")
+        node.func = name_node(f"_rlm_{piece}")
         return node
 
     def _method_call(self, node: ast.Call, func: ast.Attribute) -> ast.AST:
@@ -454,7 +439,7 @@ class Rewriter(ast.NodeTransformer):
             node.args[0] = call_of("_rlm_plain", node.args[0], default)
         elif name == "OrderedDict" and isinstance(value, ast.Name) and value.id == "collections":
             self.changed = True
-            node.func = _name("_rlm_b_dict")
+            node.func = name_node("_rlm_b_dict")
         return node
 
     def _verbose(self, node: ast.Call) -> None:

@@ -16,15 +16,10 @@ BUILTIN_PREFIX = "_rlm_b_"
 """Prefix of the layer's own names of the built-ins."""
 
 REQUIRES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(MODULES, ("space",)),
+    "heapq": ("sorted", "space"),
     "sort": ("sorted",),
     "subn": ("sub",),
-    "heapq": ("sorted", "space"),
-    "operator": ("space",),
-    "statistics": ("space",),
-    "string": ("space",),
-    "textwrap": ("space",),
-    "difflib": ("space",),
-    "pprint": ("space",),
 }
 """Pieces that other pieces require."""
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlm_mem.errors import InputError
 from rlm_mem.sandbox.arguments import full_chunk_id
-from rlm_mem.sandbox.dispatch import check_cited
-from rlm_mem.sandbox.values import Final
+from rlm_mem.sandbox.values import Final, preview
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -59,4 +59,18 @@ class SeenChunks:
             named = dict.fromkeys(full_chunk_id(one, self.ids) for one in final.chunk_ids)
             final = replace(final, chunk_ids=list(named))
         existing = store.existing(final.chunk_ids)
-        return check_cited(final, existing, self.ids if self._limits_citations else None)
+        if unknown := [one for one in final.chunk_ids if one not in existing]:
+            raise InputError(
+                f"there is no chunk {_listed(unknown)}",
+                hint="use ids that search or read_chunk returned, or leave chunk_ids out",
+            )
+        if self._limits_citations and (unread := [one for one in final.chunk_ids if one not in self.ids]):
+            raise InputError(
+                f"this session has not shown or read the chunk {_listed(unread)}",
+                hint="read it in a program first, for example print(read_chunk(chunk_id)), or name what was shown",
+            )
+        return final
+
+
+def _listed(chunk_ids: list[str]) -> str:
+    return ", ".join(preview(one, 60) for one in chunk_ids[:3]) + (", …" if len(chunk_ids) > 3 else "")

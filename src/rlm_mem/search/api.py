@@ -18,10 +18,8 @@ from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import Chunk, format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import shown, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search.candidates import gather
 from rlm_mem.search.current import COMPARED, LONGEST_NOTE, is_note_hit, with_current_first, with_distant_first
-from rlm_mem.search.joined import gather_both
-from rlm_mem.search.labels import with_labels
+from rlm_mem.search.joined import gather_all
 from rlm_mem.search.marking import with_marks
 from rlm_mem.search.neighbours import neighbours_of
 from rlm_mem.search.query import (
@@ -30,13 +28,14 @@ from rlm_mem.search.query import (
     analyse_query,
     names_only,
     rarest,
+    with_labels,
     with_months,
     with_related,
     with_repairs,
 )
 from rlm_mem.search.ranking import Hit, Ranked, ranked
 from rlm_mem.search.snippets import excerpt, places_of, segment_ends, snippet, within_reach
-from rlm_mem.store.core.lookup import CandidateSource, Filters, JoinedSource, sources_of
+from rlm_mem.store.core.lookup import CandidateSource, Filters, sources_of
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import get_analyser
@@ -253,10 +252,7 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
         source = store.candidate_source()
         labelled = with_labels(rarest(words, source.term_counts), source, source.authors(), analyser)
         filters, count = _with_times(store, Filters()), max(store.config.search.candidates, 2 * limit)
-        if isinstance(source, JoinedSource):
-            candidates = gather_both(source, labelled, filters, count)
-        else:
-            candidates = gather(source, labelled, filters, count)
+        candidates = gather_all(source, labelled, filters, count)
         return [
             result.chunk_id for result in islice(ranked(labelled, candidates, "chunk", with_word=True), limit)
         ]
@@ -323,10 +319,7 @@ class _QuestionSearch:
         self._question = question
         self._sources = sources_of(source)
         most = max(store.config.search.candidates, 2 * limit)
-        if isinstance(source, JoinedSource):
-            self._candidates = gather_both(source, question, filters, most)
-        else:
-            self._candidates = gather(source, question, filters, most)
+        self._candidates = gather_all(source, question, filters, most)
 
     def ranked(self, by: str) -> Iterator[Ranked]:
         """Rank chunks, segments or conversations, best first."""

@@ -17,7 +17,7 @@ from rlm_mem.chunk import from_epoch
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import RELATED, Query
-from rlm_mem.store.core.selection import contained, distinct
+from rlm_mem.store.core.selection import changed_at, contained, distinct
 from rlm_mem.text import analysis
 from rlm_mem.text.dates import DateMention, days_in
 from rlm_mem.text.languages import is_foreign
@@ -209,7 +209,7 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         sums = np.zeros((len(self.candidates.chunk_ids), values.shape[1]))
         owner = self.candidates.chunk_index
         if len(owner):
-            begins = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+            begins = changed_at(owner)
             sums[owner[begins]] = np.add.reduceat(values, begins, axis=0)
         return sums
 
@@ -594,7 +594,7 @@ def shared_words(candidates: CandidateSet, scores: Floats) -> Floats:
     if total <= 0:
         return np.zeros(len(c.chunk_index))
     added = np.append(0.0, value / total * rarity)[place]
-    begins = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+    begins = changed_at(owner)
     found = np.zeros(len(scores))
     found[owner[begins]] = np.add.reduceat(added, begins)
     found /= np.sqrt(lengths / max(c.avg_chunk_length, 1e-9))

@@ -8,17 +8,22 @@ import numpy as np
 from msgspec import structs
 
 from rlm_mem.search.candidates import CandidateSet, gather
+from rlm_mem.store.core.lookup import JoinedSource
 from rlm_mem.store.core.selection import distinct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rlm_mem.search.query import Query
-    from rlm_mem.store.core.lookup import CandidateSource, Filters, JoinedSource
+    from rlm_mem.store.core.lookup import CandidateSource, Filters
 
 
-def gather_both(source: JoinedSource, query: Query, filters: Filters, limit: int) -> CandidateSet:
-    """Gather the candidates of both namespaces as one set; the arguments are those of ``gather``."""
+def gather_all(
+    source: CandidateSource | JoinedSource, query: Query, filters: Filters, limit: int
+) -> CandidateSet:
+    """Gather the candidates of one namespace, or of both as one set; the arguments are those of ``gather``."""
+    if not isinstance(source, JoinedSource):
+        return gather(source, query, filters, limit)
     own, other = source.sources
     own_set, other_set = gather(own, query, filters, limit), gather(other, query, filters, limit)
     return _merged(own_set, _renumbered_words(other_set, other, own, own_set))

@@ -21,6 +21,7 @@ from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Scene, shared_words, values
 from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.search.query import Query
+from rlm_mem.store.core.selection import changed_at
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -159,9 +160,7 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
 def _best_of(owner: Ints, scores: Floats, eligible: Ints, preferred: npt.NDArray[np.bool_]) -> Ints:
     """Return the best eligible segment of each owner that has one, a preferred one (of the asked speaker) if any."""
     order = eligible[np.lexsort((-scores[eligible], ~preferred[eligible], owner[eligible]))]
-    first = np.ones(len(order), np.bool_)
-    first[1:] = owner[order][1:] != owner[order][:-1]
-    return order[first]
+    return order[changed_at(owner[order])]
 
 
 def _result(

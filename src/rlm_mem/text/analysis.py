@@ -399,10 +399,8 @@ class Analyser:
         self._function = function_words(self.language)
         self._forms = irregular_forms() if self.language == "english" else {}
         self._cache: dict[str, str] = {}
-        self._known = Known(partial(self._terms_of, left_out=self.stop, singles=False), _MAX_KNOWN)
-        self._known_indexed = Known(
-            partial(self._terms_of, left_out=self._function, singles=True), _MAX_KNOWN
-        )
+        self._known = Known(partial(self._terms_of, indexed=False), _MAX_KNOWN)
+        self._known_indexed = Known(partial(self._terms_of, indexed=True), _MAX_KNOWN)
 
     def stem(self, word: str) -> str:
         """The term of a folded word: its irregular base form or its stem, truncated to `MAX_TERM` characters."""
@@ -429,12 +427,7 @@ class Analyser:
         """
         raw = words_in(text) if raw is None else raw
         if text.isupper():
-            left_out = self._function if indexed else self.stop
-            return [
-                term
-                for word in raw
-                for term in self._terms_of(word, left_out, singles=indexed, shouting=True)
-            ]
+            return [term for word in raw for term in self._terms_of(word, indexed, shouting=True)]
         known = self._known_indexed if indexed else self._known
         return list(chain.from_iterable(map(known.__getitem__, raw)))
 
@@ -448,21 +441,19 @@ class Analyser:
         With `indexed`, includes the everyday words and single Han characters that an index has.
         """
         shouting = text.isupper()
-        left_out = self._function if indexed else self.stop
         known = self._known_indexed if indexed else self._known
         for word, start, end in words(text):
             # A run of words without spaces may be long, and hardly recurs.
             if shouting or len(word) > MAX_TERM:
-                found = self._terms_of(word, left_out, singles=indexed, shouting=shouting)
+                found = self._terms_of(word, indexed, shouting=shouting)
             else:
                 found = known[word]
             for term in found:
                 yield term, start, end
 
-    def _terms_of(
-        self, word: str, left_out: frozenset[str], *, singles: bool, shouting: bool = False
-    ) -> Sequence[str]:
+    def _terms_of(self, word: str, indexed: bool, *, shouting: bool = False) -> Sequence[str]:
         """Terms of one raw word; `shouting`: the whole text is in capitals."""
+        left_out = self._function if indexed else self.stop
         if word.isascii():
             if word.isdigit():  # not cached, since numbers rarely recur
                 return (word[:MAX_TERM],)
@@ -471,7 +462,7 @@ class Analyser:
         else:
             word = normalise_unicode("NFC", word)
         found: list[str] = []
-        for raw in self._split(word, singles):
+        for raw in self._split(word, singles=indexed):
             folded = fold(raw)
             # "IT", "US", "WHO" in capitals are names, not function words, unless the whole text is in capitals.
             acronym = raw.isupper() and len(raw) > 1 and not shouting

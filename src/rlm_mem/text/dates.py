@@ -301,7 +301,7 @@ def _move(day: date, unit: str, count: int) -> date:
 
 
 def _around(day: date, unit: str) -> _Resolved:
-    """The period denoted by "two weeks ago" or "three years ago": a day, week, month or year."""
+    """The period denoted by "two weeks ago", "three years ago" or "last month": a day, week, month or year."""
     if unit == "day":
         return day, day, "day", True
     if unit in ("week", "weekend"):
@@ -349,7 +349,4 @@ def _unit(which: str, unit: str, today: date) -> _Resolved:
     if unit == "week":
         monday = today - timedelta(days=today.weekday()) + timedelta(weeks=step)
         return monday, monday + timedelta(days=6), "week", True
-    moved = _move(today.replace(day=1), unit, step)
-    if unit == "month":
-        return (*_month(moved.year, moved.month), "month", True)
-    return date(moved.year, 1, 1), date(moved.year, 12, 31), "year", True
+    return _around(_move(today.replace(day=1), unit, step), unit)

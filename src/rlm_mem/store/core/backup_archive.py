@@ -137,7 +137,7 @@ def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
     """
     folder = target.absolute().parent
     files.make_folder(folder)
-    try:
+    with files.translated(str(target)):
         with staging_folder(folder, STAGING) as staging:
             part = staging / "part"
             with tarfile.open(part, "x:gz", compresslevel=6, format=tarfile.PAX_FORMAT) as archive:
@@ -150,8 +150,6 @@ def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
                 raise InputError(f"the file {target} exists by now", hint="choose another name")
             files.publish(part, target)
         files.sync_folder(folder)
-    except OSError as error:
-        files.translate(error, str(target))
 
 
 def read_backup(

@@ -225,6 +225,28 @@ def translate(error: OSError, what: str) -> NoReturn:
     raise StorageError(f"{what}: {reason}") from error
 
 
+@contextlib.contextmanager
+def translated(what: str) -> Iterator[None]:
+    """As ``translate``, for the errors of a block."""
+    try:
+        yield
+    except OSError as error:
+        translate(error, what)
+
+
+@contextlib.contextmanager
+def finishing(temp: StrPath, what: StrPath) -> Iterator[None]:
+    """Remove an unfinished file if the block fails, and translate its errors."""
+    try:
+        yield
+    except BaseException as error:  # an interruption, too
+        with contextlib.suppress(OSError):  # if nothing can be written, nothing can be removed either
+            remove(temp)
+        if not isinstance(error, OSError):
+            raise
+        translate(error, str(what))
+
+
 def with_unchanged_note(error: StorageError) -> StorageError:
     """Return the error of a failed write with the note that nothing was changed."""
     outcome = "nothing was changed"
@@ -293,14 +315,8 @@ def write_temp(
         target: its final path, for messages.
     """
     temp = f"{folder}{os.sep}{name}.{os.getpid()}.{_RUN_ID}{next(_NUMBERS):x}.tmp"
-    try:
+    with finishing(temp, target or os.path.join(folder, name)):  # noqa: PTH118 - a folder given as text
         write_bytes(temp, data, os.O_CREAT | os.O_EXCL, mode)
-    except BaseException as error:  # an interruption, too
-        with contextlib.suppress(OSError):  # if nothing can be written, nothing can be removed either
-            remove(temp)
-        if not isinstance(error, OSError):
-            raise
-        translate(error, str(target or os.path.join(folder, name)))  # noqa: PTH118 - a folder given as text
     return temp
 
 
@@ -399,15 +415,9 @@ def write_atomic(
         folder: where the unfinished file is; None: beside ``target``.
     """
     temp = write_temp(folder or target.parent, f".{target.name[:_MAX_TEMP_NAME]}", data, mode, target=target)
-    try:
+    with finishing(temp, target):
         if durable:
             sync_files([temp])
         publish(temp, target)
         if durable:
             sync_folder(target.parent)
-    except BaseException as error:  # an interruption, too
-        with contextlib.suppress(OSError):
-            remove(temp)
-        if not isinstance(error, OSError):
-            raise
-        translate(error, str(target))

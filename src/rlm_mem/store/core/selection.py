@@ -250,7 +250,7 @@ def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
 
 
 def changed_at(ordered: Array) -> Ints:
-    """Return the positions at which a sorted array takes a new value."""
+    """Return the positions at which the values of an array change, the first one included."""
     if not len(ordered):
         return NOTHING
     return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])

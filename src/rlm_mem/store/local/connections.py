@@ -397,11 +397,9 @@ class UnsyncedMark:
                 connection.execute("PRAGMA synchronous=OFF")
             in_turn(connection, "BEGIN IMMEDIATE", wait_seconds)
             if self._usable and not os.path.exists(self._path):  # noqa: PTH110 - a path object takes longer
-                try:
+                with files.translated(f"the change of {self._folder.parent}"):
                     Path(self._path).touch()
                     files.sync_folder(self._folder)
-                except OSError as error:
-                    files.translate(error, f"the change of {self._folder.parent}")
             self._used = self._used or self._usable
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version > schema.INDEX_VERSION:
@@ -412,10 +410,7 @@ class UnsyncedMark:
                     hint="run: rlm-mem store rebuild",
                 )
         except BaseException:
-            # The rollback fails on a damaged index; the first error is the one to report.
-            with contextlib.suppress(sqlite3.Error):
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            schema.roll_back(connection)
             self.end(connection)
             raise
 

@@ -164,11 +164,9 @@ class Layout:
                 continue
             path = self.absolute(name)
             make_folder(path.parent)
-            try:
-                with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
-                    file.write(content)
-            except OSError as error:
-                files.translate(error, str(path))
+            there = contextlib.suppress(FileExistsError)
+            with files.translated(str(path)), there, path.open("x", encoding="utf-8") as file:
+                file.write(content)
 
     def own_files(self) -> Iterator[Path]:
         """Yield the files below the folders of the store, and of the brain: its own folder may hold others, too."""
@@ -588,10 +586,8 @@ class LocalBrainFiles:
         if transaction is not None:
             transaction.append_file(target, data)
             return
-        try:
+        with files.translated(str(target)):
             files.write_bytes(target, data, os.O_CREAT | os.O_APPEND)
-        except OSError as error:
-            files.translate(error, str(target))
 
     def extend(self, name: str, data: bytes) -> bool:
         target = self._writable(name)
@@ -612,10 +608,8 @@ class LocalBrainFiles:
             if existed:
                 transaction.remove_file(path)
             return existed
-        try:
+        with files.translated(str(path)):
             files.remove(path)
-        except OSError as error:
-            files.translate(error, str(path))
         if name.startswith("trajectories/"):
             with contextlib.suppress(OSError):  # usually not empty
                 path.parent.rmdir()
@@ -631,12 +625,10 @@ class LocalBrainFiles:
             self.write(new, data)
             transaction.remove_file(source)
             return
-        try:
+        with files.translated(old):
             files.publish(source, target)
             if self._durable:
                 files.sync_folder(target.parent)
-        except OSError as error:
-            files.translate(error, old)
 
     def tidy(self) -> None:
         for folder, hidden in (

@@ -147,9 +147,7 @@ class LocalBackend(LocalIndex, Backend):
         """Release the write lock, if the calling thread has it outside of a batch."""
         connection = self._connections.thread.connection
         if connection is not None:
-            with contextlib.suppress(sqlite3.Error):
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            schema.roll_back(connection)
             self._mark.end(connection)
 
     def _error_after_rollback(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:

@@ -345,10 +345,6 @@ class LocalIndex:
 
     # --- asking ----------------------------------------------------------------------------------------
 
-    def together(self, namespace: str, reading: Callable[[], _T]) -> _T:  # noqa: ARG002 - see the protocol
-        """Return the result of ``reading``; a local query needs no round trip, so nothing is batched."""
-        return reading()
-
     @healed
     def retried(self, ask: Callable[[], _T]) -> _T:
         """Return the result of ``ask``, called again if the index was damaged or caught up with the files meanwhile."""
@@ -539,8 +535,7 @@ class LocalIndex:
             yield
             in_turn(connection, "COMMIT", self.config.store.lock_wait_seconds)
         except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            schema.roll_back(connection)
             self._rows.get().forget()
             raise
         finally:

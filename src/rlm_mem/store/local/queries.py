@@ -31,7 +31,7 @@ from rlm_mem.store.core.records import (
     totals_of,
 )
 from rlm_mem.store.local.connections import Connections, healed
-from rlm_mem.store.local.schema import NORMALISED, since_created
+from rlm_mem.store.local.schema import NORMALISED, roll_back, since_created
 
 #: A snapshot is rebuilt when more chunks than this, plus one in `_CHANGES_SHARE` of its chunks, changed since.
 _MIN_CHANGES = 500
@@ -104,8 +104,7 @@ def publish_snapshot(connection: sqlite3.Connection, ns: int, new: CurrentSnapsh
         connection.execute("DELETE FROM changes WHERE ns = ? AND seq <= ?", (ns, new.seq))
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        roll_back(connection)
         raise
     return True
 

@@ -154,7 +154,7 @@ def finish_writes(layout: Layout) -> list[str]:
             files.remove(path)
             continue
         touched |= {str(Path(name).parent) for name in _names(record)}
-        try:
+        with files.translated("the rest of an interrupted write"):
             for naming in record.namings:
                 _apply(layout, naming)
             for one in record.appendings:
@@ -166,8 +166,6 @@ def finish_writes(layout: Layout) -> list[str]:
                 one = record.audit
                 EventLog(layout.log).complete(layout.absolute(one.target), one.size, one.data)
             forget(layout, path, record, durable=True)
-        except OSError as error:
-            files.translate(error, "the rest of an interrupted write")
         _logger.info("finished an interrupted write of %d files", len(record.namings))
     return [one for one in touched if one == "archive" or one.startswith("chunks/")]
 

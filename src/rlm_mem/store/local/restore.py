@@ -68,10 +68,8 @@ def restore_folder(
 
 
 def _is_occupied(place: Path) -> bool:
-    try:
+    with files.translated(str(place)):
         return any(place.iterdir()) if place.is_dir() else place.exists() or place.is_symlink()
-    except OSError as error:
-        files.translate(error, str(place))
 
 
 def _unpack(backup: Path, fresh: Path, progress: Progress | None) -> BackupInfo:
@@ -115,7 +113,7 @@ def _build_index(brain: Path, progress: Progress | None) -> tuple[int, int]:
 def _put_in_place(fresh: Path, brain: Path) -> Path | None:
     files.sync_files([path for path in fresh.rglob("*") if path.is_file()])
     kept: Path | None = None
-    try:
+    with files.translated(str(brain)):
         if _is_occupied(brain):
             kept = brain.with_name(
                 f"{brain.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
@@ -130,6 +128,4 @@ def _put_in_place(fresh: Path, brain: Path) -> Path | None:
                 kept.rename(brain)
             raise
         files.sync_folder(brain.parent)
-    except OSError as error:
-        files.translate(error, str(brain))
     return kept

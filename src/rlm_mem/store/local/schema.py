@@ -219,9 +219,15 @@ def make_tables(connection: sqlite3.Connection) -> None:
             connection.execute(f"PRAGMA user_version={INDEX_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
+        roll_back(connection)
         raise
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """End the open transaction, if any; on a damaged index this fails, but the first error is the one to report."""
+    with contextlib.suppress(sqlite3.Error):
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 UPGRADE = "upgrade rlm-mem, or delete the folder index/ to let this version rebuild it"

@@ -200,6 +200,7 @@ _ARRAYS: dict[str, npt.DTypeLike] = {
     "max_frequency": np.uint8, "author_terms": np.uint32,
     "ordinal": np.int32, "frequency": np.uint8, "segments": np.uint8,
 }  # fmt: skip
+_FIGURES = ("seq", "conversations", "total_length", "total_segments")
 _READ_IN_PARTS = ("ordinal", "frequency", "segments")
 
 
@@ -229,11 +230,8 @@ def save_snapshot(snapshot: Snapshot, folder: Path) -> None:
         marks[name] = [path.stat().st_mtime_ns, _checksum(path)]
     description = {
         "format": _FORMAT,
-        "seq": snapshot.seq,
-        "types": list(snapshot.types),
-        "conversations": snapshot.conversations,
-        "total_length": snapshot.total_length,
-        "total_segments": snapshot.total_segments,
+        "types": snapshot.types,
+        **{name: getattr(snapshot, name) for name in _FIGURES},
         "sizes": sizes,
         "marks": marks,
     }
@@ -250,20 +248,14 @@ def open_snapshot(folder: Path) -> Snapshot:
         description = msgspec.json.decode((folder / _META).read_bytes())
         if description["format"] != _FORMAT:
             raise DamagedSnapshot(f"{folder} has format {description['format']}")
-        arrays: dict[str, Any] = {
+        fields: dict[str, Any] = {
             name: _read_array(
                 folder / f"{name}.npy", dtype, description["sizes"][name], description["marks"][name]
             )
             for name, dtype in _ARRAYS.items()
         }
-        return Snapshot(
-            **arrays,
-            types=tuple(description["types"]),
-            seq=int(description["seq"]),
-            conversations=int(description["conversations"]),
-            total_length=int(description["total_length"]),
-            total_segments=int(description["total_segments"]),
-        )
+        fields |= {name: int(description[name]) for name in _FIGURES}
+        return Snapshot(**fields, types=tuple(description["types"]))
     except (OSError, msgspec.DecodeError, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
         raise DamagedSnapshot(f"{folder}: {error}") from error
 

@@ -34,7 +34,7 @@ from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 from rlm_mem.store.local.queries import find_row, is_alike_taken, json_list
 from rlm_mem.store.local.rows import LocalRowWriter
-from rlm_mem.store.local.schema import sqlite_error
+from rlm_mem.store.local.schema import roll_back, sqlite_error
 
 _logger = logger("rlm_mem.store")
 
@@ -378,8 +378,7 @@ class Transaction:
                     files.remove(temp)
         self._record = None
         self.rows.forget()
-        with contextlib.suppress(sqlite3.Error):  # a failed statement may have ended the transaction already
-            self.connection.execute("ROLLBACK")
+        roll_back(self.connection)  # a failed statement may have done it already
 
     def _check_index(self) -> None:
         """Refuse to commit to an index that another program replaced or truncated during this transaction.

@@ -44,17 +44,14 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
         if progress is not None:
             progress(done, steps)
 
-    try:
-        with schema.translated(index.layout.database):
-            for done, (name, _) in enumerate(namespaces, 1):
-                index.postings.of(name).pack(connection)
-                report_progress(done)
-            _remove_unused(index)
-            report_progress(steps - 2)
-            connection.execute("VACUUM")
-            report_progress(steps - 1)
-    except OSError as error:
-        files.translate(error, str(index.layout.index))
+    with files.translated(str(index.layout.index)), schema.translated(index.layout.database):
+        for done, (name, _) in enumerate(namespaces, 1):
+            index.postings.of(name).pack(connection)
+            report_progress(done)
+        _remove_unused(index)
+        report_progress(steps - 2)
+        connection.execute("VACUUM")
+        report_progress(steps - 1)
     report_progress(steps)
     result.after = _sizes(index.layout.index)
     return result

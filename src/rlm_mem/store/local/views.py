@@ -78,7 +78,7 @@ def _links(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
 def _write(target: Path, entries: Iterable[tuple[str, Any]]) -> None:
     encode = msgspec.json.Encoder().encode
     temp = Path(files.write_temp(target.parent, f".{target.name}", b""))
-    try:
+    with files.finishing(temp, target.name):
         with temp.open("wb", buffering=_BLOCK) as file:
             before = b"{\n"
             for key, value in entries:
@@ -86,9 +86,3 @@ def _write(target: Path, entries: Iterable[tuple[str, Any]]) -> None:
                 before = b",\n"
             file.write(b"\n}\n" if before != b"{\n" else b"{}\n")
         files.publish(temp, target)
-    except OSError as error:
-        files.remove(temp)
-        files.translate(error, target.name)
-    except BaseException:
-        files.remove(temp)
-        raise

@@ -101,7 +101,8 @@ def replaced(lists: Lists, changes: IndexDifference) -> tuple[Ints, Words]:
     """The entries of terms' lists after the changes."""
     unchanged = ~contained(lists.pair, changes.removed)
     unchanged &= ~contained(lists.pair, changes.posting)
-    return _merged(lists.pair[unchanged], lists.figures[unchanged], changes.posting, changes.figures)
+    left = lists.pair[unchanged], lists.figures[unchanged]
+    return sorted_together([left, (changes.posting, changes.figures)])
 
 
 def summed(lists: Lists, changes: IndexDifference) -> tuple[Ints, Words, Ints]:
@@ -118,9 +119,8 @@ def summed(lists: Lists, changes: IndexDifference) -> tuple[Ints, Words, Ints]:
     now = former + np.stack([changes.word_frequency, changes.word_chunks], axis=1)
     unchanged = ~contained(lists.pair, changes.word)
     present = now[:, 1] > 0
-    pair, figures = _merged(
-        lists.pair[unchanged], lists.figures[unchanged], changes.word[present], now[present].astype(np.uint32)
-    )
+    left = lists.pair[unchanged], lists.figures[unchanged]
+    pair, figures = sorted_together([left, (changes.word[present], now[present].astype(np.uint32))])
     return pair, figures, present.astype(np.int64) - (former[:, 1] > 0)
 
 
@@ -131,10 +131,11 @@ def added(among: Ints, keys: Ints, values: Ints) -> Ints:
     return total
 
 
-def _merged(pair: Ints, figures: Words, more: Ints, more_figures: Words) -> tuple[Ints, Words]:
-    every = np.concatenate([pair, more])
-    order = np.argsort(every, kind="stable")
-    return every[order], np.concatenate([figures, more_figures])[order]
+def sorted_together(lists: Sequence[tuple[Ints, Words]]) -> tuple[Ints, Words]:
+    """Merge several lists of entries with their figures."""
+    pair = np.concatenate([pairs for pairs, _ in lists])
+    order = np.argsort(pair, kind="stable")
+    return pair[order], np.concatenate([figures for _, figures in lists])[order]
 
 
 def _totals(keys: Ints, *values: Array) -> tuple[Ints, list[Ints]]:

@@ -16,7 +16,7 @@ import psycopg
 from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.arrays import Ints, Words
 from rlm_mem.store.core.records import NO_SEGMENTS, decode_many
-from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
+from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of, sorted_together
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, KEY, POSTINGS, Lists, PartTable, lists_of
 
 #: Chunks decoded at a time, and postings in memory at a time.
@@ -107,7 +107,7 @@ class _Counting:
             if kept is None:
                 pair, figures = self._postings(order, lowest, highest)
             else:
-                pair, figures = _sorted_together([(changes.posting, changes.figures) for changes in kept])
+                pair, figures = sorted_together([(changes.posting, changes.figures) for changes in kept])
             self.found.postings += self._compare(POSTINGS, lowest, highest, pair, figures)
         # Lists of terms below this number have been compared.
         orphaned = self._orphaned_lists(POSTINGS, np.flatnonzero(self._df).tolist())
@@ -171,7 +171,7 @@ class _Counting:
             changes = changes_of([], self._chunks(docs))
             lo, hi = np.searchsorted(changes.posting, [lowest << 32, (highest + 1) << 32])
             chosen.append((changes.posting[lo:hi], changes.figures[lo:hi]))
-        return _sorted_together(chosen)
+        return sorted_together(chosen)
 
     def _compare(self, table: PartTable, lowest: int, highest: int, pair: Ints, figures: Words) -> int:
         """Count entries of these owners' lists that differ from `pair` and `figures`."""
@@ -249,14 +249,6 @@ def _lots(order: list[tuple[Any, ...]]) -> Iterator[list[int]]:
         former = conversation
     if lot:
         yield lot
-
-
-def _sorted_together(chosen: list[tuple[Ints, Words]]) -> tuple[Ints, Words]:
-    if not chosen:
-        return _NONE, np.zeros((0, 2), np.uint32)
-    pair = np.concatenate([pairs for pairs, _ in chosen])
-    order = np.argsort(pair, kind="stable")
-    return pair[order], np.concatenate([figures for _, figures in chosen])[order]
 
 
 def _differences(written: Lists, pair: Ints, figures: Words) -> int:
