@@ -131,10 +131,9 @@ def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:
 
         return CommandLLM.from_spec(rest, settings)
     if kind in PROVIDERS:
-        from rlm_mem.models.providers import ProviderLLM
-        from rlm_mem.models.targets import resolve_target
+        from rlm_mem.models.providers import provider_llm
 
-        return ProviderLLM(resolve_target(kind, rest, settings), settings)
+        return provider_llm(kind, rest, settings)
     if kind and (made := _installed(kind, rest, settings)) is not None:
         return made
     raise InvalidConfig(

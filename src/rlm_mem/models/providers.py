@@ -27,7 +27,7 @@ from rlm_mem.models.base import (
 )
 from rlm_mem.models.event_loop import LoopThread
 from rlm_mem.models.retry import RetryPolicy, TransientFailure, call_with_retries
-from rlm_mem.models.targets import NO_KEY
+from rlm_mem.models.targets import NO_KEY, resolve_target
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
 # A request ends at its own deadline; a client that hangs is abandoned after this further time.
 _GRACE_SECONDS = 10.0
+
+
+def provider_llm(provider: str, rest: str, settings: LLMConfig) -> ProviderLLM:
+    """Create the model for ``provider:rest`` (see :func:`rlm_mem.models.targets.resolve_target`)."""
+    return ProviderLLM(resolve_target(provider, rest, settings), settings)
 
 
 class ProviderLLM:
