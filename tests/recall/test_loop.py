@@ -11,7 +11,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, ModelOverloaded, ProgramError, SandboxViolation
 from rlm_mem.models.base import Budget, Completion, Limits, Usage
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
+from rlm_mem.recall.loop import Loop, LoopResult, LoopStep, Turns
 from rlm_mem.recall.opening import Opening
 from rlm_mem.sandbox.arguments import TruncatedLists
 from rlm_mem.sandbox.functions import FUNCTIONS
@@ -47,7 +47,8 @@ class FakeSession:
 
 
 def run(session: Any, llm: ScriptedLLM, budget: Budget | None = None, **more: Any) -> LoopResult:
-    return Loop(session, llm, Opening("Who won?"), budget=budget or Budget(), **more).run()
+    of_loop = {name: more.pop(name) for name in ("system", "hands_over", "untrusted") if name in more}
+    return Loop(Turns(session, llm, Opening("Who won?"), budget or Budget(), **more), **of_loop).run()
 
 
 def block(code: str) -> str:

@@ -36,6 +36,12 @@ MAX_PATH_STEPS = 50
 Question = Annotated[list[str], argument("QUESTION", "The question.")]
 
 
+def _limit(name: str, metavar: str, what: str, least: float) -> Any:
+    """Declare the option for a budget of the run, which a setting has, too."""
+    setting = f"recall.max_{name.replace('-', '_')}"
+    return option(f"--{name}", metavar, f"Maximum {what}. Default: {setting}.", options.LIMITS, min=least)
+
+
 @dataclass(frozen=True)
 class QuestionCall(Call):
     """Options of `recall` and `reason`."""
@@ -50,54 +56,12 @@ class QuestionCall(Call):
         str | None,
         option("--engine", "NAME", "The sandbox engine: monty or cpython. Default: the configured one."),
     ] = None
-    iterations: Annotated[
-        int | None,
-        option(
-            "--iterations",
-            "N",
-            "Maximum number of programs. Default: recall.max_iterations.",
-            options.LIMITS,
-            min=1,
-        ),
-    ] = None
-    depth: Annotated[
-        int | None,
-        option(
-            "--depth",
-            "N",
-            "Maximum levels of sub-questions. Default: recall.max_depth.",
-            options.LIMITS,
-            min=0,
-        ),
-    ] = None
-    seconds: Annotated[
-        float | None,
-        option("--seconds", "S", "Maximum seconds. Default: recall.max_seconds.", options.LIMITS, min=0.01),
-    ] = None
-    model_calls: Annotated[
-        int | None,
-        option(
-            "--model-calls",
-            "N",
-            "Maximum calls of the model. Default: recall.max_model_calls.",
-            options.LIMITS,
-            min=1,
-        ),
-    ] = None
-    tokens: Annotated[
-        int | None,
-        option(
-            "--tokens",
-            "N",
-            "Maximum tokens of the model, prompts and replies. Default: recall.max_tokens.",
-            options.LIMITS,
-            min=1,
-        ),
-    ] = None
-    usd: Annotated[
-        float | None,
-        option("--usd", "USD", "Maximum US dollars. Default: recall.max_usd.", options.LIMITS, min=0),
-    ] = None
+    iterations: Annotated[int | None, _limit("iterations", "N", "number of programs", 1)] = None
+    depth: Annotated[int | None, _limit("depth", "N", "levels of sub-questions", 0)] = None
+    seconds: Annotated[float | None, _limit("seconds", "S", "seconds", 0.01)] = None
+    model_calls: Annotated[int | None, _limit("model-calls", "N", "calls of the model", 1)] = None
+    tokens: Annotated[int | None, _limit("tokens", "N", "tokens of the model, prompts and replies", 1)] = None
+    usd: Annotated[float | None, _limit("usd", "USD", "US dollars", 0)] = None
 
     @property
     def live(self) -> bool:

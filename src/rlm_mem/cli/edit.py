@@ -142,18 +142,17 @@ def update(
     secrets: options.Secrets = None,
 ) -> None:
     """Change a chunk; its former version is kept."""
-    changes: dict[str, Any] = {}
     if tags and no_tags:
         raise InputError("--tag and --no-tags contradict each other", hint="give one of them")
-    if content is not None:
-        max_bytes = Config.load(call.place).store.max_content_bytes
-        changes["content"] = (sources.piped(max_bytes) or "") if content == "-" else content
-    if tags or no_tags:
-        changes["tags"] = tags or []
-    if kind is not None:
-        changes["chunk_type"] = kind
-    if confidence is not None:
-        changes["confidence"] = confidence
+    if content == "-":
+        content = sources.piped(Config.load(call.place).store.max_content_bytes) or ""
+    given = {
+        "content": content,
+        "tags": [] if no_tags else tags or None,
+        "chunk_type": kind,
+        "confidence": confidence,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
         raise InputError("nothing to change", hint="give --content, --tag, --no-tags, --type or --confidence")
     _update(call, chunk_id, changes, revision, secrets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,34 +38,24 @@ class HookCall(Where):
         return hook_namespace(namespace)
 
 
-def session_start(call: HookCall, client: Client = CLIENT) -> None:
-    """For an agent's hook: print rules and preferences of the project and its user as context."""
-    run_hook("session-start", client, call.brain, call.namespace)
+def _hook(event: str, what: str) -> Callable[[HookCall, str], None]:
+    """Make the command that a client runs on an event."""
+
+    def run(call: HookCall, client: Client = CLIENT) -> None:
+        run_hook(event, client, call.brain, call.namespace)
+
+    run.__doc__ = f"For an agent's hook: {what}."
+    return run
 
 
-def subagent_start(call: HookCall, client: Client = CLIENT) -> None:
-    """For an agent's hook: print what a session is given at its start, for the empty context of a subagent."""
-    run_hook("subagent-start", client, call.brain, call.namespace)
-
-
-def user_prompt(call: HookCall, client: Client = CLIENT) -> None:
-    """For an agent's hook: print memories that match the prompt, if any."""
-    run_hook("user-prompt", client, call.brain, call.namespace)
-
-
-def stop(call: HookCall, client: Client = CLIENT) -> None:
-    """For an agent's hook: capture, by rules, from what was said since the last call."""
-    run_hook("stop", client, call.brain, call.namespace)
-
-
-def pre_compact(call: HookCall, client: Client = CLIENT) -> None:
-    """For an agent's hook: capture, by rules, before the context is compacted."""
-    run_hook("pre-compact", client, call.brain, call.namespace)
-
-
-def session_end(call: HookCall, client: Client = CLIENT) -> None:
-    """For an agent's hook: capture, by rules, from what was said since the last call."""
-    run_hook("session-end", client, call.brain, call.namespace)
+session_start = _hook("session-start", "print rules and preferences of the project and its user as context")
+subagent_start = _hook(
+    "subagent-start", "print what a session is given at its start, for the empty context of a subagent"
+)
+user_prompt = _hook("user-prompt", "print memories that match the prompt, if any")
+stop = _hook("stop", "capture, by rules, from what was said since the last call")
+pre_compact = _hook("pre-compact", "capture, by rules, before the context is compacted")
+session_end = _hook("session-end", "capture, by rules, from what was said since the last call")
 
 
 def context(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,13 +32,14 @@ _MAX_LISTED = 20
 """Maximum number of ids of a kind that are printed."""
 
 
-def remember(
-    call: Call,
-    words: Annotated[list[str] | None, argument("[TEXT]", "The text. Default: stdin, also with -.")] = None,
+@dataclass(frozen=True)
+class RememberCall(Call):
+    """Options of `remember`."""
+
     file: Annotated[
         list[Path] | None,
         option("--file -f", "PATH", "Remember this file; repeatable.", parser=options.path),
-    ] = None,
+    ] = None
     folder: Annotated[
         list[Path] | None,
         option(
@@ -46,44 +48,44 @@ def remember(
             "Remember the text files below this folder, and sync them.",
             parser=options.path,
         ),
-    ] = None,
+    ] = None
     pattern: Annotated[
         list[str] | None,
         option("--glob", "PATTERN", "With --folder: only matching names, for example '*.md'."),
-    ] = None,
+    ] = None
     jsonl: Annotated[
         Path | None,
         option("--jsonl", "PATH", "Remember each line of this file, or of stdin (-): a JSON text or object."),
-    ] = None,
-    conversation: options.Conversation = None,
-    tags: options.Tags = None,
+    ] = None
+    conversation: options.Conversation = None
+    tags: options.Tags = None
     kind: Annotated[
         str | None,
         option("--type", "TYPE", f"{options.TYPES} Default: by rules from the text."),
-    ] = None,
+    ] = None
     confidence: Annotated[
         float | None, option("--confidence", "0..1", "How certain it is. Default: 0.7.")
-    ] = None,
-    at: Annotated[
+    ] = None
+    occurred_at: Annotated[
         str | None, option("--at", "TIME", "When it was said or happened (ISO 8601). Default: now.")
-    ] = None,
+    ] = None
     replaces: Annotated[
         list[str] | None, option("--replaces", "ID", "A chunk that this text replaces; repeatable.")
-    ] = None,
-    origin: options.Origin = None,
-    trust: options.Trust = None,
-    expires: Annotated[str | None, option("--expires", "TIME", "When it expires (ISO 8601).")] = None,
+    ] = None
+    origin: options.Origin = None
+    trust: options.Trust = None
+    expires: Annotated[str | None, option("--expires", "TIME", "When it expires (ISO 8601).")] = None
     ttl: Annotated[
         str | None, option("--ttl", "TIME", "How long until it expires, such as 12h or 30d. Default: never.")
-    ] = None,
-    again: Annotated[
-        bool, flag("--again", "Store it even if nearly the same text is stored already.")
-    ] = False,
-    secrets: options.Secrets = None,
-    watch: Annotated[
-        bool, flag("--watch", "With --folder: keep running, and keep the memory in sync.")
-    ] = False,
-    every: options.Every = 2.0,
+    ] = None
+    again: Annotated[bool, flag("--again", "Store it even if nearly the same text is stored already.")] = (
+        False
+    )
+    secrets: options.Secrets = None
+    watch: Annotated[bool, flag("--watch", "With --folder: keep running, and keep the memory in sync.")] = (
+        False
+    )
+    every: options.Every = 2.0
     known_as: Annotated[
         str | None,
         option(
@@ -91,100 +93,105 @@ def remember(
             "NAME",
             "With --folder: the name of this folder in the memory, such as its former path.",
         ),
-    ] = None,
+    ] = None
     archive_all: Annotated[
         bool, flag("--archive-all", "With --folder: archive its documents even if none exists any more.")
-    ] = False,
-    dry_run: Annotated[bool, flag("--dry-run", "With --folder: only show what would happen.")] = False,
+    ] = False
+    dry_run: Annotated[bool, flag("--dry-run", "With --folder: only show what would happen.")] = False
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What the options state about every text, as arguments of ``Memory.remember`` and ``sync_folder``."""
+        given = {
+            "tags": self.tags,
+            "confidence": self.confidence,
+            "chunk_type": self.kind,
+            "occurred_at": self.occurred_at,
+            "secrets": self.secrets,
+            "origin": self.origin,
+            "trust": self.trust,
+            "expires": self.expires,
+            "ttl": self.ttl,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    def texts(self, words: Sequence[str]) -> list[sources.InputText]:
+        """Read the texts, except folders and JSON lines, and refuse options that do not apply to them."""
+        for name, moment in (("--at", self.occurred_at), ("--expires", self.expires)):
+            if moment is not None:
+                parse_time(moment, name)
+        folders = self.folder or []
+        if self.jsonl is not None and (words or self.file or folders or self.replaces):
+            raise InputError(
+                "--jsonl cannot be combined with other texts",
+                hint="leave out TEXT, --file, --folder and --replaces",
+            )
+        found = [] if self.jsonl is not None else _texts(self, words)
+        if not (found or folders or self.jsonl):
+            raise InputError(
+                "there is nothing to remember", hint="give a text, --file, --folder, or pipe something in"
+            )
+        _check_sources(found, folders)
+        for name in ("origin", "expires", "ttl"):
+            if folders and getattr(self, name) is not None:
+                raise InputError(
+                    f"--{name} cannot be used with a folder",
+                    hint="memories of a folder are kept as long as its files",
+                )
+        if self.replaces and (folders or len(found) != 1):
+            raise InputError(
+                "--replaces needs one text", hint="give exactly one text, which replaces the chunk"
+            )
+        if self.watch and (found or len(folders) != 1 or self.dry_run):
+            raise InputError(
+                "--watch needs one folder", hint="give --folder PATH, and no text, file or --dry-run"
+            )
+        if self.dry_run and (found or not folders):
+            raise InputError("--dry-run needs a folder", hint="give --folder PATH, and no text or file")
+        if self.known_as is not None and len(folders) != 1:
+            raise InputError("--known-as needs one folder", hint="give --folder PATH once")
+        return found
+
+
+def remember(
+    call: RememberCall,
+    words: Annotated[list[str] | None, argument("[TEXT]", "The text. Default: stdin, also with -.")] = None,
 ) -> None:
     """Remember a text, split into chunks and linked with existing memories, or keep a folder in sync."""
-    given = {
-        "tags": tags,
-        "confidence": confidence,
-        "chunk_type": kind,
-        "occurred_at": at,
-        "secrets": secrets,
-        "origin": origin,
-        "trust": trust,
-        "expires": expires,
-        "ttl": ttl,
-    }
-    named = {name: value for name, value in given.items() if value is not None}
-    for option_name, moment in (("--at", at), ("--expires", expires)):
-        if moment is not None:
-            parse_time(moment, option_name)
-    if jsonl is not None and (words or file or folder or replaces):
-        raise InputError(
-            "--jsonl cannot be combined with other texts",
-            hint="leave out TEXT, --file, --folder and --replaces",
-        )
-    texts, folders = [] if jsonl is not None else _texts(call, words, file, folder), folder or []
-    if not (texts or folders or jsonl):
-        raise InputError(
-            "there is nothing to remember", hint="give a text, --file, --folder, or pipe something in"
-        )
-    _check_sources(texts, folders)
-    _check_options(texts, folders, named, replaces=bool(replaces), watch=watch, dry_run=dry_run)
-    if known_as is not None and len(folders) != 1:
-        raise InputError("--known-as needs one folder", hint="give --folder PATH once")
+    texts, folders, named = call.texts(words or []), call.folder or [], call.stated
     started = time.perf_counter()
-    with nullcontext() if again else resumable(), call.writing(dry_run=dry_run) as memory:
+    with nullcontext() if call.again else resumable(), call.writing(dry_run=call.dry_run) as memory:
         about_folder: dict[str, Any] = dict(
             named,
-            patterns=tuple(pattern or ()),
-            conversation_id=conversation,
-            known_as=known_as,
-            archive_all=archive_all,
+            patterns=tuple(call.pattern or ()),
+            conversation_id=call.conversation,
+            known_as=call.known_as,
+            archive_all=call.archive_all,
         )
-        if watch:
-            _watch(call, memory, folders[0], every, about_folder)
+        if call.watch:
+            _watch(call, memory, folders[0], about_folder)
             return
-        if again:
+        if call.again:
             named["again"] = True
-        if replaces:
-            named["replaces"] = full_ids(memory, replaces)
+        if call.replaces:
+            named["replaces"] = full_ids(memory, call.replaces)
         outcome = _Outcome()
-        if jsonl is not None:
-            _read_lines(memory, jsonl, {"conversation_id": conversation, **named}, outcome, quiet=call.json)
+        if call.jsonl is not None:
+            about_lines = {"conversation_id": call.conversation, **named}
+            _read_lines(memory, call.jsonl, about_lines, outcome, quiet=call.json)
         for source in texts:
             with progress("remembering", quiet=call.json) as update:
-                outcome.add(_remember(memory, source, named, conversation, update))
+                outcome.add(_remember(memory, source, named, call.conversation, update))
         for one in folders:
             with progress("remembering", unit="files", quiet=call.json) as update:
                 outcome.add_folder(
-                    sync_folder(memory.store, one, dry_run=dry_run, progress=update, **about_folder)
+                    sync_folder(memory.store, one, dry_run=call.dry_run, progress=update, **about_folder)
                 )
     if not call.printed_json(outcome.as_dict()):
         changes = not folders and not named.keys().isdisjoint(("tags", "chunk_type", "confidence"))
-        _show(outcome, time.perf_counter() - started, dry_run=dry_run, changes=changes)
+        _show(outcome, time.perf_counter() - started, dry_run=call.dry_run, changes=changes)
     if outcome.failed:
         raise typer.Exit(1)
-
-
-def _check_options(
-    texts: Sequence[sources.InputText],
-    folders: Sequence[Path],
-    named: Collection[str],
-    *,
-    replaces: bool,
-    watch: bool,
-    dry_run: bool,
-) -> None:
-    """Refuse options that do not apply to these texts and folders."""
-    for name in ("origin", "expires", "ttl"):
-        if folders and name in named:
-            raise InputError(
-                f"--{name} cannot be used with a folder",
-                hint="memories of a folder are kept as long as its files",
-            )
-    if replaces and (folders or len(texts) != 1):
-        raise InputError("--replaces needs one text", hint="give exactly one text, which replaces the chunk")
-    if watch and (texts or len(folders) != 1 or dry_run):
-        raise InputError(
-            "--watch needs one folder", hint="give --folder PATH, and no text, file or --dry-run"
-        )
-    if dry_run and (texts or not folders):
-        raise InputError("--dry-run needs a folder", hint="give --folder PATH, and no text or file")
 
 
 def _check_sources(texts: Sequence[sources.InputText], folders: Sequence[Path]) -> None:
@@ -259,14 +266,12 @@ class _Outcome:
         }
 
 
-def _texts(
-    call: Call, words: list[str] | None, files: list[Path] | None, folders: list[Path] | None
-) -> list[sources.InputText]:
+def _texts(call: RememberCall, words: Sequence[str]) -> list[sources.InputText]:
     max_bytes = Config.load(call.place).ingest.max_content_bytes
-    found = [sources.one_file(path, max_bytes) for path in files or ()]
+    found = [sources.one_file(path, max_bytes) for path in call.file or ()]
     if words and words != ["-"]:
         found.append(sources.InputText(sources.typed(words)))
-    elif words == ["-"] or not (files or folders):
+    elif words or not (call.file or call.folder):
         piped = sources.piped(max_bytes)
         if piped is not None and piped.strip():
             found.append(sources.InputText(piped))
@@ -314,14 +319,14 @@ def _read_lines(
         )
 
 
-def _watch(call: Call, memory: rlm_mem.Memory, folder: Path, seconds: float, named: dict[str, Any]) -> None:
+def _watch(call: RememberCall, memory: rlm_mem.Memory, folder: Path, named: dict[str, Any]) -> None:
     note(f"watching {folder}; Ctrl-C ends it")
 
     def show(report: FolderReport) -> None:
         call.report(report.as_dict(), lambda: _show_folder(report))
 
     with until_stopped():
-        watch_folder(memory.store, folder, seconds=seconds, on_report=show, **named)
+        watch_folder(memory.store, folder, seconds=call.every, on_report=show, **named)
 
 
 def _remember(

@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from rlm_mem.chunk import Chunk
+from rlm_mem.continuum.rules import low_to_ultra
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.merging import json_fault
 from rlm_mem.store.core.brain_files import case_id_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlm_mem.continuum.files import TieredMemory
     from rlm_mem.proposals.finding import Proposal
+    from rlm_mem.store.core.records import LinkedChunk
 
 FOLDER = "system/review"
 """Of the brain files of a namespace, the folder with the cases."""
+MAX_TITLE = 300
 DecisionWord = Literal["approved", "deferred", "rejected"]
 CLOSED = ("approved", "rejected", "obsolete")
 """States that need no further decision."""
@@ -144,6 +150,44 @@ def proposed_case(found: Proposal, at: str) -> Case:
         evidence=[f"{found.newer_id} (newer): {found.newer}", found.reason],
         counter_evidence=[f"{found.older_id} (older): {found.older}"],
         history=[], chunk_ids=[found.newer_id, found.older_id], sentences=[found.newer, found.older],
+    )  # fmt: skip
+
+
+def tier_case(
+    kind: Literal["promote", "retain"],
+    entry: TieredMemory,
+    why: str,
+    against: Sequence[LinkedChunk],
+    at: str,
+) -> Case:
+    """A case on the tier of a memory; ``against``: the chunks that contradict it."""
+    meta = entry.meta
+    checks = [(check.met, f"{check.rule.replace('_', ' ')}: {check.detail}") for check in low_to_ultra(meta)]
+    uses = [(context, uses, good) for context, (uses, good) in meta.contexts.items()]
+    unknown = "no reason given"
+    return Case(
+        id=case_id_of(kind, entry.key), kind=kind, entry=entry.key, title=entry.title[:MAX_TITLE], status="open",
+        opened_at=at,
+        question="Shall this become part of the core, kept for good?"
+        if kind == "promote"
+        else f"Does this still hold? {why}",
+        figures={
+            "confidence_score": meta.confidence_score, "usage_count": meta.usage_count,
+            "success_rate": meta.rate, "validation_count": meta.validation_count,
+            "projects": meta.projects, "access_count": meta.access_count,
+        },
+        evidence=[
+            *(line for met, line in checks if met),
+            *(f"{context}: {good} of {count} uses went well" for context, count, good in uses if good),
+            *(f"made from {source}" for source in meta.sources),
+        ],
+        counter_evidence=[
+            *(line for met, line in checks if not met),
+            *(f"{where}: {count - good} of {count} uses failed" for where, count, good in uses if good < count),
+            *(f"{one.get('at', '')}: {one.get('error') or f'failed, {unknown}'}" for one in meta.failures),
+            *(f"{link.chunk_id} contradicts it: {link.reasoning or unknown}" for link in against),
+        ],
+        history=[line for line in (meta.consolidation_log or "").splitlines() if line],
     )  # fmt: skip
 
 

@@ -155,7 +155,9 @@ class Changes:
             change = build()
             if change is None:
                 return change
-            self._validate(change)
+            for edit in change.edits:
+                if edit.after is not None and _is_memory(edit.file):  # raises InvalidMemory
+                    self._files.parse(edit.file, None if edit.block is None else "", edit.after)
             for event in transaction.events:  # of chunks that were changed to build it
                 if event.get("change") == notes.id:
                     event["change"] = change.id
@@ -185,16 +187,11 @@ class Changes:
         """Files of the changes that an earlier version began but did not finish."""
         return [name for name in self._stored.names(_PENDING) if name.endswith(".json")]
 
-    def _validate(self, change: Change) -> None:
-        """Raise InvalidMemory if a change would write an invalid memory."""
-        for edit in change.edits:
-            if edit.after is not None and _is_memory(edit.file):
-                self._files.parse(edit.file, None if edit.block is None else "", edit.after)
-
     def _perform(self, change: Change, *, repeated: bool = False) -> None:
         for edit in [edit for edit in change.edits if edit.after is not None]:
             self._edit(edit, repeated)
-            self._read_back(edit)
+            if self._current_content(edit) != edit.data(edit.after):
+                raise StorageError(f"{edit.file} does not have the content that was written")
         for edit in [edit for edit in change.edits if edit.after is None]:
             self._edit(edit, repeated)
         self._update_mirrors(change)
@@ -229,10 +226,6 @@ class Changes:
         place = f"archive/conflicts/{secrets.token_hex(4)}-{name}"
         _logger.warning("%s was edited while a change was pending; the edit is kept as %s", edit.file, place)
         self._stored.write(place, present)
-
-    def _read_back(self, edit: Edit) -> None:
-        if self._current_content(edit) != edit.data(edit.after):
-            raise StorageError(f"{edit.file} does not have the content that was written")
 
     def _update_mirrors(self, change: Change) -> None:
         superseded_ids = set(change.superseded)

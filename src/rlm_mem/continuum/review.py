@@ -23,6 +23,7 @@ from rlm_mem.continuum import places
 from rlm_mem.continuum.cases import (
     CLOSED,
     FOLDER,
+    MAX_TITLE,
     PROPOSED,
     Case,
     Decision,
@@ -34,15 +35,16 @@ from rlm_mem.continuum.cases import (
     proposed_case,
     quarantine_case,
     shorten,
+    tier_case,
 )
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
-from rlm_mem.continuum.model_decisions import decide_proposals
 from rlm_mem.continuum.requests import what_changed
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
-from rlm_mem.proposals.judging import compare_stored
+from rlm_mem.proposals.finding import is_trusted_as_far
+from rlm_mem.proposals.judging import check_judge, compare_stored, judgement_of
 from rlm_mem.store.core.brain_files import case_id_of, mirror_id
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.text.analysis import get_analyser
@@ -64,7 +66,6 @@ UNEXPLAINED = frozenset({"capture", "replace", "contradict", "forget"})
 _DECIDED = ("approved", "rejected")
 _MAX_DAYS = 3650
 _LONGEST_ID = 60
-_TITLE = 300
 NEW_USES = 20
 """A rejected case is opened again only after this many further uses."""
 
@@ -165,7 +166,7 @@ class ReviewQueue:
                 entry = self._files.get(case.entry)
                 if entry is None:
                     return f"{case.entry} no longer exists"
-                if entry.title[:_TITLE] != case.title:  # also another brain's, whose case was imported
+                if entry.title[:MAX_TITLE] != case.title:  # also another brain's, whose case was imported
                     return f"{case.entry} was edited and is not “{shorten(case.title)}” any more"
                 return f"{case.entry} is in quarantine" if entry.chunk_id in hidden else ""
             return ""
@@ -222,7 +223,9 @@ class ReviewQueue:
             file = case_file(case_id)
             text = self._files.read(file)
             former = self._stored(case_id)
-            case = self._prepare(kind, entry, case_id, why, former.decisions if former else [])
+            against = self._store.linked(entry.chunk_id, "contradicts", "both", 20)
+            case = tier_case(kind, entry, why, against, stamp(self._store.clock()))
+            case.decisions = former.decisions if former else []
             made.append(case)
             return self._changes.draft(
                 "review", key, f"queued for review: {why}",
@@ -321,7 +324,28 @@ class ReviewQueue:
             InputError: ``limit`` is below 1. InvalidConfig: the model is the offline one, which cannot judge.
             ModelError: the model failed; earlier decisions stay.
         """
-        return decide_proposals(self._store, self, llm, limit, only=only, on_step=on_step)
+        check_judge(llm, limit)
+        decided: list[Change] = []
+        calls = 0
+        for case in self.cases():
+            wanted = case.kind in PROPOSED and not case.asked_by and (only is None or case.id in only)
+            if calls >= limit or not wanted:
+                continue
+            newer, older = map(self._store.get_many(case.chunk_ids, track=False).get, case.chunk_ids)
+            if newer is None or older is None or not is_trusted_as_far(newer, older):
+                continue
+            calls += 1
+            said = judgement_of(llm, *case.sentences, timeout=self._store.config.llm.timeout_seconds)
+            if said.word not in ("both", PROPOSED[case.kind][1]):
+                continue
+            decide = self.reject if said.word == "both" else self.approve
+            # It may have been decided or changed while the model was asked.
+            with suppress(ConflictError, NotFoundError):
+                made = decide(case.id, reviewer=f"model {llm.name}", reason=said.reason or said.word)
+                decided.append(made)
+                if on_step is not None:
+                    on_step(made)
+        return decided
 
     def find(
         self,
@@ -394,53 +418,6 @@ class ReviewQueue:
 
     def _revisions(self, chunk_ids: Iterable[str]) -> dict[str, int]:
         return {one.id: one.revision for one in self._store.summaries(list(chunk_ids))}
-
-    def _prepare(
-        self,
-        kind: Literal["promote", "retain"],
-        entry: TieredMemory,
-        case_id: str,
-        why: str,
-        decisions: list[Decision],
-    ) -> Case:
-        meta = entry.meta
-        checks = [
-            (check.met, f"{check.rule.replace('_', ' ')}: {check.detail}") for check in low_to_ultra(meta)
-        ]
-        evidence = [line for met, line in checks if met]
-        evidence += [
-            f"{context}: {good} of {uses} uses went well"
-            for context, (uses, good) in meta.contexts.items()
-            if good
-        ]
-        evidence += [f"made from {source}" for source in meta.sources]
-        against = [line for met, line in checks if not met]
-        against += [
-            f"{context}: {uses - good} of {uses} uses failed"
-            for context, (uses, good) in meta.contexts.items()
-            if good < uses
-        ]
-        no = "failed, no reason given"
-        against += [f"{one.get('at', '')}: {one.get('error') or no}" for one in meta.failures]
-        for link in self._store.linked(entry.chunk_id, "contradicts", "both", 20):
-            against.append(f"{link.chunk_id} contradicts it: {link.reasoning or 'no reason given'}")
-        question = (
-            "Shall this become part of the core, kept for good?"
-            if kind == "promote"
-            else f"Does this still hold? {why}"
-        )
-        return Case(
-            id=case_id, kind=kind, entry=entry.key, title=entry.title[:_TITLE], status="open",
-            opened_at=stamp(self._store.clock()), question=question,
-            figures={
-                "confidence_score": meta.confidence_score, "usage_count": meta.usage_count,
-                "success_rate": meta.rate, "validation_count": meta.validation_count,
-                "projects": meta.projects, "access_count": meta.access_count,
-            },
-            evidence=evidence, counter_evidence=against,
-            history=[line for line in (meta.consolidation_log or "").splitlines() if line],
-            decisions=decisions,
-        )  # fmt: skip
 
     # --- deciding ----------------------------------------------------------------------------------------------------
 

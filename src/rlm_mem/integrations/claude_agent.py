@@ -56,6 +56,12 @@ def memory_hooks(
     }
 
 
+def _context(event: str, text: str) -> HookJSONOutput:
+    if not text:
+        return {}
+    return cast("HookJSONOutput", {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+
+
 class _Hooks:
     """The functions behind the hooks of one program."""
 
@@ -69,16 +75,10 @@ class _Hooks:
         kinds = ["user-prompt"] if session in self._begun else ["session-start", "user-prompt"]
         self._begun.add(session)
         texts = [await asyncio.to_thread(self._carry_out, kind, event) for kind in kinds]
-        text = "\n\n".join(filter(None, texts))
-        if not text:
-            return {}
-        return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": text}}
+        return _context("UserPromptSubmit", "\n\n".join(filter(None, texts)))
 
     async def add_context_of_subagent(self, event: HookInput, *_: object) -> HookJSONOutput:
-        text = await asyncio.to_thread(self._carry_out, "subagent-start", event)
-        if not text:
-            return {}
-        return {"hookSpecificOutput": {"hookEventName": "SubagentStart", "additionalContext": text}}
+        return _context("SubagentStart", await asyncio.to_thread(self._carry_out, "subagent-start", event))
 
     async def before_compaction(self, event: HookInput, *_: object) -> HookJSONOutput:
         self._begun.discard(str(event.get("session_id")))  # the new context contains no memories

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -114,7 +113,7 @@ class Records:
                 "minutes": minutes,
             }
         }
-        chunk_id = self._id(path, name)
+        chunk_id, tags = self._id(path, name), self._tags(path, temporary=minutes is not None)
         with self._memory.batch():
             former = self._store.get_chunk(chunk_id, track=False) or self._store.restore_chunk(chunk_id)
             live = self._unexpired(former)
@@ -129,16 +128,14 @@ class Records:
                 chunk: Chunk | None = self._store.create_chunk(
                     content,
                     metadata=extra,
-                    tags=self._tags(path, temporary=minutes is not None),
+                    tags=tags,
                     source=self._kind,
                     chunk_id=chunk_id,
                     conversation_id=conversation_id,
                     occurred_at=occurred_at,
                 )
             else:
-                chunk = self._store.update_chunk(
-                    chunk_id, content, extra, tags=self._tags(path, temporary=minutes is not None)
-                )
+                chunk = self._store.update_chunk(chunk_id, content, extra, tags=tags)
                 self._store.get_chunk(chunk_id)  # a write restarts its lifetime, even if nothing changes
             assert chunk is not None
         record = _record(chunk)
@@ -178,7 +175,7 @@ class Records:
             chunks = self._store.get_many(batch)
             for chunk_id in batch:
                 record = self._unexpired(chunks.get(chunk_id))
-                if record is not None and self._is_below(record, path, exactly):
+                if record is not None and _is_below(record, path, exactly=exactly):
                     yield record
 
     def search(
@@ -197,16 +194,8 @@ class Records:
                 query, limit=asked, filters=Filters(tags_all=(self._tag(tuple(path)),))
             )
             chunks = self._store.get_many([hit.chunk_id for hit in hits])
-            found = []
-            for hit in hits:
-                record = self._unexpired(chunks.get(hit.chunk_id), hit.score)
-                if (
-                    record is not None
-                    and record.indexed
-                    and self._is_below(record, path, False)
-                    and wanted(record)
-                ):
-                    found.append(record)
+            read = (self._unexpired(chunks.get(hit.chunk_id), hit.score) for hit in hits)
+            found = [one for one in read if one and one.indexed and _is_below(one, path) and wanted(one)]
             if len(found) >= limit + offset or len(hits) < asked or asked == MAX_LIMIT:
                 return found[offset : offset + limit]
             asked = min(4 * asked, MAX_LIMIT)
@@ -233,7 +222,7 @@ class Records:
                         for chunk in self._store.get_many(ids).values()
                         if (record := self._unexpired(chunk))
                     )
-                elif any(True for _ in islice(self.below(path, exactly=True), 1)):
+                elif next(self.below(path, exactly=True), None):
                     found.add(path)
         return sorted(found)
 
@@ -269,9 +258,6 @@ class Records:
         prefixes = [self._tag(path[:depth]) for depth in range(len(path) + 1)]
         return [*prefixes, self._own_tag(path), *([f"{self._kind}-temporary"] if temporary else [])]
 
-    def _is_below(self, record: Record, path: Sequence[str], exactly: bool) -> bool:
-        return record.path == tuple(path) if exactly else record.path[: len(path)] == tuple(path)
-
     def _unexpired(self, chunk: Chunk | None, score: float | None = None) -> Record | None:
         """The record of this kind in a chunk; None if there is none, or its lifetime is over."""
         record = _record(chunk, score) if chunk is not None else None
@@ -282,6 +268,10 @@ class Records:
             if last + timedelta(minutes=record.minutes) <= self._store.clock():
                 return None
         return record
+
+
+def _is_below(record: Record, path: Sequence[str], *, exactly: bool = False) -> bool:
+    return (record.path if exactly else record.path[: len(path)]) == tuple(path)
 
 
 def _record(chunk: Chunk, score: float | None = None) -> Record | None:

@@ -119,7 +119,10 @@ def handle_event(
                 give(context.text)
                 if kind != "subagent-start":  # its context is not that of the session
                     _record_shown(memory(None), session, context, restart=kind == "session-start")
-        if not gives or (kind == "user-prompt" and not _has_transcript(client, event)):
+        has_transcript = _place_of_transcripts(client) is not None or _transcript(client, event) is not None
+        if not gives or (
+            kind == "user-prompt" and not has_transcript
+        ):  # no later hook can capture the prompt
             _capture(event, session, memory(own), brain)
         if kind == "pre-compact":
             _forget_shown(memory(None), session)
@@ -227,11 +230,6 @@ def _transcript(client: str, event: Mapping[str, Any]) -> Path | None:
     else:
         return None
     return found if found.is_file() else None
-
-
-def _has_transcript(client: str, event: Mapping[str, Any]) -> bool:
-    """Return whether a later hook can capture the prompt, from a transcript."""
-    return _place_of_transcripts(client) is not None or _transcript(client, event) is not None
 
 
 def _place_of_transcripts(client: str) -> Callable[[Path, Mapping[str, str], str], Path] | None:

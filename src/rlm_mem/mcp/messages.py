@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from types import TracebackType
 
 import mcp_types
 from mcp.shared._stream_protocols import ReadStream, WriteStream
@@ -58,9 +57,7 @@ class AnsweredMessages:
     async def __aenter__(self) -> AnsweredMessages:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def _next_of_batch(self) -> SessionMessage | Exception | None:

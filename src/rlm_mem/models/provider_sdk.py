@@ -160,6 +160,10 @@ def _classify(
 ) -> ModelError | TransientFailure:
     status = error.status_code if isinstance(error, sdk.ModelHTTPError) else None
     retry_after = error.retry_after if isinstance(error, sdk.ModelAPIError) else None
+
+    def overloaded(what: str, hint: str) -> TransientFailure:
+        return TransientFailure(ModelOverloaded(f"{what}: {detail}", hint=hint), retry_after)
+
     if isinstance(error, sdk.ModelRequestTimeout):
         return _timed_out(name, timeout)
     if isinstance(error, sdk.ModelContextWindowExceededError) or (
@@ -186,19 +190,13 @@ def _classify(
             hint=f"did you mean {suggested}?" if suggested else "check the model's name and the base URL",
         )
     if isinstance(error, sdk.ModelRateLimitError) or status == 429:
-        return TransientFailure(
-            ModelOverloaded(f"{name} is rate-limited: {detail}", hint="wait, then retry"), retry_after
-        )
+        return overloaded(f"{name} is rate-limited", "wait, then retry")
     if status is not None and (status in TRANSIENT_STATUS or status >= 500):
-        return TransientFailure(
-            ModelOverloaded(f"{url} failed with status {status}: {detail}", hint="retry later"), retry_after
-        )
+        return overloaded(f"{url} failed with status {status}", "retry later")
     if status is not None or isinstance(error, sdk.ModelRequestRejectedError):
         return ModelRefused(f"{name} refused the request: {detail}")
     if isinstance(error, (sdk.ModelUnavailableError, sdk.ModelServerError)):
-        return TransientFailure(
-            ModelOverloaded(f"{url} could not serve {name}: {detail}", hint="retry later"), retry_after
-        )
+        return overloaded(f"{url} could not serve {name}", "retry later")
     if isinstance(error, sdk.ModelConnectionError):
         return _not_connected(error, name, url, detail)
     if isinstance(error, sdk.ContentFilterError):

@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlm_mem.offline.candidates import Candidate, candidates
 from rlm_mem.offline.extraction import trimmed, word_counts, word_f1
-from rlm_mem.offline.features import PassageSigns, mentions, passage_signs, signals, with_unspoken_names
+from rlm_mem.offline.features import (
+    PassageSigns,
+    mentions,
+    passage_signs,
+    signals,
+    with_unspoken_names,
+    word_share,
+)
 from rlm_mem.offline.kinds import fit_of, is_wrong_kind, share_needed
 from rlm_mem.offline.notes import matched_share
 from rlm_mem.offline.passages import Passage
@@ -70,9 +77,9 @@ def examine(question: Question, passages: Sequence[Passage], table: Weights) -> 
     if question.many:
         answer, used = _listed(scored, shares, mass, order, answer)
     cited = used + [i for i in order if i not in used and mass[i] >= _CITED_SHARE * mass[order[0]]]
-    figures = evidence_figures(question, passages, signs, scored, shares, chosen, agreement)
-    needed = share_needed(question, scored[chosen][0])
+    figures = evidence_figures(question, passages, signs, scored, shares, mass, chosen, agreement)
     best = scored[chosen][0]
+    needed = share_needed(question, best)
     sentence = trimmed(best.sentence.text) if best.first >= 0 else ""
     return Examined(
         answer, tuple(passages[i] for i in cited[: max(_MAX_CITED, len(used))]), figures, needed, sentence
@@ -157,32 +164,29 @@ def evidence_figures(
     signs: Sequence[PassageSigns],
     scored: Sequence[Scored],
     shares: Sequence[float],
+    mass: Mapping[int, float],
     chosen: int,
     agreement: float,
 ) -> dict[str, float]:
     """Evidence that the passages contain the answer: the speaker, how many words match, how clear the choice is."""
     weights = signs[0].weights
     total = sum(weights.values()) or 1.0
+    best, index, _ = scored[chosen]
+    home, passage = signs[index], passages[index]
     named = [(s, p) for s, p in zip(signs, passages, strict=True) if s.speaker == 1]
     others = [(s, p) for s, p in zip(signs, passages, strict=True) if s.speaker == -1]
-    anybody = bool(named or others) and any(s.speaker for s in signs)
+    anybody = bool(named or others)
 
     def widest(group: list[tuple[PassageSigns, Passage]]) -> float:
         return max((s.cover for s, _ in group), default=0.0)
 
     def said(group: list[tuple[PassageSigns, Passage]]) -> float:
         sentences = (sentence.stems for _, p in group for sentence in p.sentences if not sentence.asks)
-        return max(
-            (sum(w for t, w in weights.items() if t in stems) / total for stems in sentences), default=0.0
-        )
+        return max((word_share(weights, stems) for stems in sentences), default=0.0)
 
     def least_lag(group: list[tuple[PassageSigns, Passage]]) -> float:
         return min((s.lag for s, _ in group), default=0.0)
 
-    mass: dict[int, float] = defaultdict(float)
-    for (_, index, _), share in zip(scored, shares, strict=True):
-        mass[index] += share
-    home = signs[scored[chosen][1]]
     everywhere = frozenset().union(*(p.stems | p.before_stems for p in passages))
     entropy = -sum(share * math.log(share + 1e-12) for share in shares)
     return {
@@ -195,8 +199,8 @@ def evidence_figures(
         "lag_gap": max(-4.0, min(4.0, least_lag(others) - least_lag(named))) / 4 if named and others else 0.0,
         "stands_out": min(4.0, statistics.median(s.lag for s in signs)) / 4,
         "best_said": signs[0].best_said,
-        "matched": matched_share(question, passages[scored[chosen][1]]),
-        "fits": fit_of(question, scored[chosen][0]),
+        "matched": matched_share(question, passage),
+        "fits": fit_of(question, best),
         "home_lag": min(4.0, home.lag) / 2,
         "home_cover": home.cover,
         "home_near": home.near,
@@ -205,19 +209,19 @@ def evidence_figures(
         "absent": sum(1 for name in question.names if not any(mentions(p, name) for p in passages))
         / max(1, len(question.names)),
         "home_nameless": float(
-            bool(question.names) and not any(mentions(passages[scored[chosen][1]], n) for n in question.names)
+            bool(question.names) and not any(mentions(passage, n) for n in question.names)
         ),
         "unseen": sum(w for t, w in weights.items() if t in question.strong and t not in everywhere) / total,
         "length": min(10, len(question.strong)) / 8,
         "share": max(shares),
-        "home_share": mass[scored[chosen][1]],
+        "home_share": mass[index],
         "agreement": agreement,
         "entropy": entropy / 5,
         "best": max(score for _, _, score in scored) / 5,
-        "date": float(scored[chosen][0].form == "date"),
-        "exact": float(scored[chosen][0].form in ("date", "number", "duration", "quote", "author", "option")),
+        "date": float(best.form == "date"),
+        "exact": float(best.form in ("date", "number", "duration", "quote", "author", "option")),
         "yes_no": float(question.kind == "yes_no"),
         "why_how": float(question.kind in ("why", "how", "do")),
         "many": float(question.many),
-        "words": min(12, len(scored[chosen][0].text.split())) / 8,
+        "words": min(12, len(best.text.split())) / 8,
     }

@@ -74,42 +74,32 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
     named = {a for a in authors if any(same_person(a, name) for name in question.names)}
     dates = [mention for mention in find_dates(question.text) if not mention.relative]
     weights = term_weights(question, passages)
-    total = sum(weights.values()) or 1.0
     best_said = max(
-        (_share(weights, s.stems) for p in passages for s in p.sentences if not s.asks), default=0.0
+        (word_share(weights, s.stems) for p in passages for s in p.sentences if not s.asks), default=0.0
     )
     # Passages are read in order of their share of the question's words, plus twice their best sentence's, less
     # their lag.
     promise = [
-        _share(weights, passage.stems)
-        + 2 * max((_share(weights, sentence.stems) for sentence in passage.sentences), default=0.0)
+        word_share(weights, passage.stems)
+        + 2 * max((word_share(weights, sentence.stems) for sentence in passage.sentences), default=0.0)
         - lag
         for passage, lag in zip(passages, lags, strict=True)
     ]
     order = sorted(range(len(passages)), key=lambda i: -promise[i])
     rank = {index: position for position, index in enumerate(order)}
-    found = []
-    for index, passage in enumerate(passages):
-        in_passage = sum(weight for term, weight in weights.items() if term in passage.stems)
-        near = sum(
-            weight
-            for term, weight in weights.items()
-            if term in passage.stems or term in passage.before_stems
+    return [
+        PassageSigns(
+            cover=word_share(weights, passage.stems),
+            near=word_share(weights, passage.stems | passage.before_stems),
+            lag=lags[index],
+            speaker=0 if not named or not passage.author else 1 if passage.author in named else -1,
+            rank=rank[index],
+            period=_period(dates, passage),
+            best_said=best_said,
+            weights=weights,
         )
-        speaker = 0 if not named or not passage.author else 1 if passage.author in named else -1
-        found.append(
-            PassageSigns(
-                in_passage / total,
-                near / total,
-                lags[index],
-                speaker,
-                rank[index],
-                _period(dates, passage),
-                best_said,
-                weights,
-            )
-        )
-    return found
+        for index, passage in enumerate(passages)
+    ]
 
 
 def lags_behind(scores: Sequence[float]) -> list[float]:
@@ -159,7 +149,8 @@ def term_weights(question: Question, passages: list[Passage]) -> dict[str, float
     return found
 
 
-def _share(weights: dict[str, float], stems: frozenset[str]) -> float:
+def word_share(weights: dict[str, float], stems: frozenset[str]) -> float:
+    """The share of the weighted words that are among these stems, 0 to 1."""
     total = sum(weights.values())
     return sum(weight for term, weight in weights.items() if term in stems) / total if total else 0.0
 
@@ -180,7 +171,7 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
     sentence, words = candidate.sentence, candidate.sentence.words
     first = candidate.first
     terms = question.strong or frozenset(question.terms)
-    matched = _share(signs.weights, sentence.stems)
+    matched = word_share(signs.weights, sentence.stems)
     sub = _sub_kind(question)
     out: dict[str, float] = {
         "lag": min(signs.lag, 4.0) / 2,

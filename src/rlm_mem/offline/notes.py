@@ -189,7 +189,9 @@ def _answering(
         best_match = max(best_match, matched)
         if matched < _MIN_SHARE:
             continue
-        if line.passage.of_document and (_is_call(line) or (counted and not _counts(counted, wanted, line))):
+        if line.passage.of_document and (
+            _CALL.match(line.sentence.text) or (counted and not _counts(counted, wanted, line))
+        ):
             continue
         answer_part = _answer(question, line, wanted)
         if answer_part is not None and line.passage.of_document:
@@ -250,11 +252,7 @@ def _with_following(line: _Line, answer: str, unsaid: list[str]) -> str:
 
 
 _CALL = late(r"\W{0,3}+(?:[\w.]{1,60}\s?=\s?[\w.]{1,60}\(|[\w.]{1,60}\([\"'])")
-
-
-def _is_call(line: _Line) -> bool:
-    """Whether a sentence of a manual is a line of code: what an example stores or prints is not stated."""
-    return bool(_CALL.match(line.sentence.text))
+"""A line of code in a manual: what an example stores or prints is not stated."""
 
 
 _MODIFIERS = 2

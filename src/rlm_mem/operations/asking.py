@@ -41,6 +41,7 @@ from rlm_mem.operations.types import (
     Until,
     about,
 )
+from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.store.core.lookup import Filters
 
 if TYPE_CHECKING:
@@ -89,16 +90,8 @@ class SearchRequest(Bounded, kw_only=True):
     ] = 0
 
 
-class AdjacentSegmentOut(Struct):
+class AdjacentSegmentOut(AdjacentSegment, frozen=True):
     """A turn or sentence beside a hit: `offset` -1 is the one before it, 1 the one after it."""
-
-    offset: int
-    chunk_id: str
-    text: str
-    start: int
-    end: int
-    author: str | None
-    at: str
 
 
 class OtherNoteOut(Struct):

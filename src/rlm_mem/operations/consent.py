@@ -13,10 +13,10 @@ from rlm_mem.chunk import Chunk, check_chunk_ids
 from rlm_mem.continuum.cases import Case
 from rlm_mem.continuum.requests import forget_case, persons_mark, replace_case
 from rlm_mem.operations.operation import Context
-from rlm_mem.operations.problems import refused
+from rlm_mem.operations.problems import Refused, refused
 from rlm_mem.store.core.records import ACTIVE
 
-_WHERE = "rlm-mem review, or the page Review of the dashboard"
+WHERE = "rlm-mem review, or the page Review of the dashboard"
 _NAMED = 3
 """Most memories that a sentence names."""
 
@@ -49,7 +49,9 @@ def persons(context: Context, chunk_ids: Iterable[str], *, archived: bool = Fals
 def ask_to_forget(context: Context, chunks: Sequence[Chunk]) -> AskedPerson:
     """Ask a person to forget chunks of theirs; the chunks stay until then."""
     store = context.memory.store
-    _refuse_within_batch(context, chunks, "forget")
+    if chunks and store.backend.in_transaction:  # a batch is done as a whole or not at all
+        mark = persons_mark(store, chunks[0])
+        raise _refusal(chunks[0], mark, "a batch", "forget", "ask for it in a request of its own")
     _refuse_hidden(chunks, "forget")
     cases = context.memory.continuum.review.ask([forget_case(store, one, _caller(context)) for one in chunks])
     return _asked(context, chunks, cases, "forget")
@@ -72,35 +74,23 @@ def refuse_persons(
     context: Context, chunk_ids: Iterable[str], what: str, hint: str, *, archived: bool = False
 ) -> None:
     """Refuse to do something with a chunk that is a person's, which cannot be asked for."""
-    for one, chunk in persons(context, chunk_ids, archived=archived).items():
-        mark = persons_mark(context.memory.store, chunk)
-        raise refused(409, f"{one} {mark}, so a client cannot {what} it", hint=hint)
+    for chunk in persons(context, chunk_ids, archived=archived).values():
+        raise _refusal(chunk, persons_mark(context.memory.store, chunk), "a client", what, hint)
 
 
 def _caller(context: Context) -> str:
     return context.memory.store.actor or "an agent"
 
 
-def _refuse_within_batch(context: Context, chunks: Sequence[Chunk], what: str) -> None:
-    """Refuse a step of a batch, which is done as a whole or not at all."""
-    if chunks and context.memory.store.backend.in_transaction:
-        mark = persons_mark(context.memory.store, chunks[0])
-        raise refused(
-            409,
-            f"{chunks[0].id} {mark}, so a batch cannot {what} it",
-            hint="ask for it in a request of its own",
-        )
+def _refusal(chunk: Chunk, why: str, who: str, what: str, hint: str) -> Refused:
+    return refused(409, f"{chunk.id} {why}, so {who} cannot {what} it", hint=hint)
 
 
 def _refuse_hidden(chunks: Sequence[Chunk], what: str) -> None:
     """Refuse to ask about chunks in quarantine, about which a person is asked already."""
     for one in chunks:
         if one.metadata.trust == "quarantined":
-            raise refused(
-                409,
-                f"{one.id} is in quarantine, so a client cannot {what} it",
-                hint=f"a person decides: {_WHERE}",
-            )
+            raise _refusal(one, "is in quarantine", "a client", what, f"a person decides: {WHERE}")
 
 
 def _asked(context: Context, chunks: Sequence[Chunk], cases: Sequence[Case], what: str) -> AskedPerson:
@@ -110,5 +100,5 @@ def _asked(context: Context, chunks: Sequence[Chunk], cases: Sequence[Case], wha
     mark = persons_mark(context.memory.store, chunks[0])
     if not waiting:
         return AskedPerson([], f"{named} {mark}, and a person declined to {what} it: it stays valid")
-    note = f"{named} {mark}: it stays until a person approves your request to {what} it ({_WHERE})"
+    note = f"{named} {mark}: it stays until a person approves your request to {what} it ({WHERE})"
     return AskedPerson(waiting, note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from decimal import Decimal
 from itertools import dropwhile, islice
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -22,6 +22,9 @@ from rlm_mem.operations.tokens import may_see
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, page_of
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, about, matching, utc
 from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, RunOperation
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.undoing import LoggedChange
 
 _GROUP = "records"
 #: Maximum characters of an answer in the list of runs.
@@ -299,13 +302,16 @@ def _last_changes(context: Context, request: ChangesArguments) -> ChangeList:
 
 
 def _undo(context: Context, request: UndoChange) -> UndoneOut:
+    change = _wanted(context, request)
+    return fill(UndoneOut, undo_found(context.memory.store, context.memory.continuum.changes, change))
+
+
+def _wanted(context: Context, request: UndoChange) -> LoggedChange:
     store = context.memory.store
-    change = change_to_undo(store, request.change, by=store.actor) or _nothing_to_undo()
-    return fill(UndoneOut, undo_found(store, context.memory.continuum.changes, change))
-
-
-def _nothing_to_undo() -> NoReturn:
-    raise NotFoundError("there is nothing to undo", hint="see the list of changes")
+    change = change_to_undo(store, request.change, by=store.actor)
+    if change is None:
+        raise NotFoundError("there is nothing to undo", hint="see the list of changes")
+    return change
 
 
 def _says_less(now: ChunkMetadata, before: ChunkMetadata) -> bool:
@@ -320,7 +326,7 @@ def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
     """
     store = context.memory.store
     with context.memory.batch():  # a refusal leaves everything as it was
-        change = change_to_undo(store, request.change, by=store.actor) or _nothing_to_undo()
+        change = _wanted(context, request)
         theirs = {} if store.actor in change.actors else persons(context, change.chunk_ids)
         before = store.backend.chunks(store.namespace, change.chunk_ids, status=None)
         undone = undo_found(store, context.memory.continuum.changes, change)

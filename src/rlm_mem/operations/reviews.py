@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, structs
 
 from rlm_mem.continuum.cases import Case, order_of
 from rlm_mem.errors import InputError, NotFoundError
-from rlm_mem.operations.consent import persons
+from rlm_mem.operations.consent import WHERE, persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
@@ -26,8 +26,7 @@ _STATUSES: dict[Decision, Literal["approved", "deferred", "rejected"]] = {
 }  # fmt: skip
 #: Maximum number of cases that a tool lists.
 _MAX_LISTED = 50
-_BY_A_PERSON = "rlm-mem review, or the page Review of the dashboard"
-_WITHHELD = f"The text is in quarantine. A person can read it and decide: {_BY_A_PERSON}."
+_WITHHELD = f"The text is in quarantine. A person can read it and decide: {WHERE}."
 
 
 class ReviewArguments(Bounded, kw_only=True):
@@ -223,16 +222,14 @@ def _review(context: Context, request: ReviewArguments) -> CaseSummaries:
 def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
     """Record what a person decided, but no release and no end of a person's memory, which text may ask for."""
     if request.decision == "approve" and request.case_id.startswith("quarantine-"):
-        raise InputError(
-            "an agent cannot release a memory from quarantine", hint=f"a person does: {_BY_A_PERSON}"
-        )
+        raise InputError("an agent cannot release a memory from quarantine", hint=f"a person does: {WHERE}")
     ending = ("replace-", "forget-") if request.decision == "approve" else ("quarantine-",)
     if request.decision != "defer" and request.case_id.startswith(ending):
         of_case = context.memory.continuum.review.case(request.case_id).chunk_ids
         if persons(context, of_case[-1:]):
             raise InputError(
                 f"that {of_case[-1]}, which a person wrote or confirmed, goes is not decided by an agent",
-                hint=f"a person does: {_BY_A_PERSON}",
+                hint=f"a person does: {WHERE}",
             )
     case, change = _record_decision(context, request.case_id, request.decision, request)
     return DecisionSummary(case.id, case.status, case.entry, change.tier_to, change.id)

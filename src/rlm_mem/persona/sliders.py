@@ -123,13 +123,14 @@ def parse_slider(text: str, name: str, where: str = "") -> Slider:
         _inside(level.high, low, high, f"{where} line {line}: the level")
     about = document.section("description", "core function")
     tokens = document.section("shotgun tokens")
+    first_prose = next((section.text for section in document.sections.values() if section.text), "")
     return Slider(
         name=name.lower(),
         title=name.replace("_", " ").title(),
         low=low,
         high=high,
         default=_default(document, low, high, where),
-        description=_strip_brackets(flat(about.text if about else document.intro or _first_prose(document))),
+        description=_strip_brackets(flat(about.text if about else document.intro or first_prose)),
         examples=tuple(sorted((value, meaning) for _, value, meaning in examples)),
         levels=tuple(level for _, level in levels),
         tokens=_tokens(tokens) if tokens else (),
@@ -213,7 +214,3 @@ def _strip_brackets(text: str) -> str:
     """Remove the brackets around placeholders, which some authors keep from the template."""
     bare = text.strip()
     return bare[1:-1].strip() if bare.startswith("[") and bare.endswith("]") and "](" not in bare else bare
-
-
-def _first_prose(document: Document) -> str:
-    return next((section.text for section in document.sections.values() if section.text), "")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from rlm_mem.arguments import check_flag, check_kind
 from rlm_mem.errors import ModelUnavailable, SessionBusy, SessionComplete
 from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages
-from rlm_mem.recall.loop import LoopResult, LoopStep, make_step, run_programs
+from rlm_mem.recall.loop import LoopResult, LoopStep, ProgramResults, make_step, run_programs
 from rlm_mem.recall.programs import ShownData
 from rlm_mem.recall.prompts import feedback, instructions
 from rlm_mem.recall.recall import RecallResult, recall_result
@@ -314,12 +314,7 @@ class RecallSession:
             self._recorder.step(step)
             if results.ended is not None:
                 self._stopped_by = results.ended.stopped_by
-            hint = results.error.hint if results.error is not None else None
-            if isinstance(results.error, TimeoutError) and results.ended is None:
-                given = f"a program has {self._program_seconds:g} seconds"
-                hint = (
-                    f"{hint}; {given} (setting sandbox.caller_timeout_seconds), and the next one can run now"
-                )
+            hint = self._hint(results)
             turns_left = self._budget.remaining_iterations()
             untrusted, remark = self._remarks.both(step.chunks_read)
             cut = session.cut_lists.remark()
@@ -327,6 +322,9 @@ class RecallSession:
             final = session.final
             if final is not None:
                 self._end(final)
+                ended = _FINISHED
+            else:
+                ended = _NO_MORE_PROGRAMS if self._stopped_by or turns_left == 0 else ""
             return Execution(
                 text=feedback(
                     output,
@@ -335,11 +333,7 @@ class RecallSession:
                     turns_left=turns_left,
                     untrusted=remark,
                     cut=cut,
-                    ended=_FINISHED
-                    if final is not None
-                    else _NO_MORE_PROGRAMS
-                    if self._stopped_by or turns_left == 0
-                    else "",
+                    ended=ended,
                 ),
                 output=output,
                 error=step.error,
@@ -352,6 +346,14 @@ class RecallSession:
                 untrusted=untrusted or None,
                 cut=cut or None,
             )
+
+    def _hint(self, results: ProgramResults) -> str | None:
+        """Return what helps against the error of a program, if it had one."""
+        hint = results.error.hint if results.error is not None else None
+        if isinstance(results.error, TimeoutError) and results.ended is None:
+            given = f"a program has {self._program_seconds:g} seconds"
+            return f"{hint}; {given} (setting sandbox.caller_timeout_seconds), and the next one can run now"
+        return hint
 
     def finish(
         self,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.errors import BudgetError, ModelTimeout, RlmMemError, SandboxViolation
-from rlm_mem.models.base import LLM, Budget, Completion, Usage
+from rlm_mem.models.base import LLM, Budget, Completion, Message, Usage
 from rlm_mem.recall.conversation import Conversation, Turn
 from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.opening import Opening
@@ -415,57 +415,110 @@ def _not_run(steps: Sequence[LoopStep]) -> int:
     return sum(not step.ran for step in steps)
 
 
+@dataclass
+class Turns:
+    """A model, the session that runs programs for it, and their turns so far.
+
+    Args:
+        session: a fresh sandbox session that spends from the same ``budget``; its settings are used.
+        llm: the model.
+        opening: question, figures of the store and first hits.
+        budget: shared by everything this run does.
+        depth: nesting of ``session``; recorded, and checked against ``limits.depth``.
+        first: number of the first turn, for the record.
+        on_step: called after each turn, in the thread of the run.
+        on_text: called with each piece of the model's reply as it arrives.
+    """
+
+    session: SandboxSession
+    llm: LLM
+    opening: Opening
+    budget: Budget
+    depth: int = 0
+    first: int = 1
+    on_step: Callable[[LoopStep], None] | None = None
+    on_text: Callable[[str], None] | None = None
+    steps: list[LoopStep] = field(default_factory=list)
+
+    @property
+    def window(self) -> int:
+        """Tokens of the model's context window."""
+        return getattr(self.llm, "context_tokens", None) or self.session.config.llm.context_tokens
+
+    @property
+    def output_chars(self) -> int:
+        """Most characters of output that the model gets for one turn."""
+        return output_limit(self.session.config, self.window)
+
+    def ask(
+        self,
+        messages: Sequence[Message],
+        prompt_tokens: int,
+        answer_tokens: int,
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> Completion:
+        """The model's reply, charged to the budget; tokens are estimated."""
+        return complete(
+            self.llm,
+            messages,
+            self.budget,
+            admit(self.budget, prompt_tokens, answer_tokens),
+            timeout=min(self.session.config.llm.timeout_seconds, self.budget.remaining_seconds()),
+            on_text=self.on_text,
+            prompt_tokens=prompt_tokens,
+            json_schema=json_schema,
+        )
+
+    def add(self, results: ProgramResults, completion: Completion, **about: Any) -> LoopStep:
+        """Add the turn of a reply and its programs; ``about``: further arguments of ``make_step``."""
+        step = make_step(
+            self.session,
+            results,
+            turn=self.first + len(self.steps),
+            depth=self.depth,
+            question=self.opening.question,
+            output_chars=self.output_chars,
+            completion=completion,
+            **about,
+        )
+        self.steps.append(step)
+        return step
+
+    def report(self, step: LoopStep) -> None:
+        """Pass a turn to whoever follows the run."""
+        if self.on_step is not None:
+            self.on_step(step)
+
+
 class Loop:
     """Asks the model and runs its programs, in one session, until FINAL or the end of a budget.
 
     Args:
-        session: a fresh sandbox session that spends from the same ``budget``; the loop uses its settings.
-        llm: writes the programs.
-        opening: question, figures of the store and first hits.
-        budget: shared by everything this run does.
+        turns: the model and its session.
         system: instructions for the model.
-        depth: nesting of ``session``; recorded, and checked against ``limits.depth``.
         hands_over: end when the first two replies, or four in total, did not run, a fruitless one was repeated, or
             two replies had the same results as before, so that another method can take over.
-        first_turn: number of the first turn, for the record.
-        on_step: called after each turn, in the thread of the run.
-        on_text: called with each piece of the model's reply as it arrives.
         untrusted: describes the untrusted chunks among those that a program read, for the message after it.
     """
 
     def __init__(
         self,
-        session: SandboxSession,
-        llm: LLM,
-        opening: Opening,
+        turns: Turns,
         *,
-        budget: Budget,
         system: str = SYSTEM_PROMPT,
-        depth: int = 0,
         hands_over: bool = False,
-        first_turn: int = 1,
-        on_step: Callable[[LoopStep], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
         untrusted: Callable[[Sequence[str]], str] = lambda _: "",
     ) -> None:
-        self._session = session
-        self._untrusted = untrusted
-        self._llm = llm
-        self._opening = opening
-        self._budget = budget
-        self._depth = depth
+        self._turns = turns
+        self._session = turns.session
+        self._budget = turns.budget
+        self._steps = turns.steps
         self._hands_over = hands_over
-        self._first_turn = first_turn
-        self._on_step = on_step
-        self._on_text = on_text
-        config = session.config
-        window = getattr(llm, "context_tokens", None) or config.llm.context_tokens
-        self._conversation = Conversation(system, opening, window, config.llm.max_tokens)
-        self._output_chars = output_limit(config, window)
-        self._timeout = config.llm.timeout_seconds
+        self._untrusted = untrusted
+        max_tokens = turns.session.config.llm.max_tokens
+        self._conversation = Conversation(system, turns.opening, turns.window, max_tokens)
         self._shown = ShownData(system)
-        self._shown.add(opening.render())
-        self._steps: list[LoopStep] = []
+        self._shown.add(turns.opening.render())
         self._replies_without_program = 0
         self._fruitless: str | None = None
         self._in_circles = 0
@@ -478,7 +531,7 @@ class Loop:
             ModelError: the model failed; steps so far went to ``on_step``.
         """
         try:
-            self._budget.enter(self._depth)
+            self._budget.enter(self._turns.depth)
             while self._session.final is None:
                 self._turn()
                 not_run = _not_run(self._steps)
@@ -504,21 +557,11 @@ class Loop:
             else:
                 programs = programs_in(completion.text, self._session.functions)
                 results = run_programs(self._session, programs, self._shown)
-            step = make_step(
-                self._session,
-                results,
-                turn=self._first_turn + len(self._steps),
-                depth=self._depth,
-                question=self._opening.question,
-                output_chars=self._output_chars,
-                completion=completion,
-                prompt_chars=prompt_chars,
-                prompt_tokens=prompt_tokens,
+            step = self._turns.add(
+                results, completion, prompt_chars=prompt_chars, prompt_tokens=prompt_tokens
             )
-            self._steps.append(step)
             _observe(current, step)
-            if self._on_step is not None:
-                self._on_step(step)
+            self._turns.report(step)
             if results.ended is not None:
                 raise results.ended
             if completion.text != self._fruitless:
@@ -537,17 +580,8 @@ class Loop:
         """The completion of the next prompt, and the size of the prompt in characters and tokens."""
         messages = self._conversation.messages()
         prompt_tokens = self._conversation.estimate(messages)
-        call = admit(self._budget, prompt_tokens, self._conversation.answer_tokens)
         try:
-            completion = complete(
-                self._llm,
-                messages,
-                self._budget,
-                call,
-                timeout=min(self._timeout, self._budget.remaining_seconds()),
-                on_text=self._on_text,
-                prompt_tokens=prompt_tokens,
-            )
+            completion = self._turns.ask(messages, prompt_tokens, self._conversation.answer_tokens)
         except ModelTimeout as error:
             if self._budget.remaining_seconds() > NO_TIME or not any(step.ran for step in self._steps):
                 raise

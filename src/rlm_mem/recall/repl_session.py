@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.arguments import check_kind, check_words
 from rlm_mem.errors import BudgetError, InputError, SessionComplete
 from rlm_mem.models.base import LLM, Budget, Limits
-from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
+from rlm_mem.recall.loop import Loop, LoopResult, LoopStep, Turns
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel
 from rlm_mem.recall.opening import build_opening
 from rlm_mem.sandbox.session import SandboxSession, check_positive
@@ -157,14 +157,8 @@ class REPLSession(SandboxSession):
         opening = build_opening(self.chunk_store, question, limit=self.config.recall.first_hits)
         self.shown(opening.hit_ids)
         with self.driven() as call_apart:
-            return Loop(
-                self,
-                StoppableModel(self._models.model if self.writer is None else self.writer, call_apart),
-                opening,
-                budget=self.budget,
-                depth=self.depth,
-                on_step=self._on_step,
-            ).run()
+            writer = StoppableModel(self._models.model if self.writer is None else self.writer, call_apart)
+            return Loop(Turns(self, writer, opening, self.budget, self.depth, on_step=self._on_step)).run()
 
     def _answer_nested(self, question: str) -> dict[str, Any]:
         depth = self.depth + 1

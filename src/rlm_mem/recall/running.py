@@ -22,7 +22,7 @@ from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout, StorageError
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
 from rlm_mem.models.opening import adapt
-from rlm_mem.recall.loop import NOT_RUN, Loop, LoopResult, LoopStep, first_ids, says_nothing
+from rlm_mem.recall.loop import NOT_RUN, Loop, LoopResult, LoopStep, Turns, first_ids, says_nothing
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
 from rlm_mem.recall.opening import Opening, build_opening
 from rlm_mem.recall.prompts import instructions
@@ -503,17 +503,12 @@ class _Answering:
         answers = self._sub_model if pending is None else RecordedLLM(writer, pending)
         session = self._session(opening, depth, budget, answers)
         with session, session.driven() as call_apart:
+            # If the run can be cancelled, waiting for the model can be abandoned, too.
+            model = writer if stop_of_context() is None else StoppableModel(writer, call_apart)
+            on_step = partial(self._record, steps) if pending is None else pending.step
             return Loop(
-                session,
-                # If the run can be cancelled, waiting for the model can be abandoned, too.
-                writer if stop_of_context() is None else StoppableModel(writer, call_apart),
-                opening,
-                budget=budget,
+                Turns(session, model, opening, budget, depth, len(steps) + 1, on_step, on_text),
                 system=instructions(self._runner.functions, model=not is_offline(writer)),
-                depth=depth,
-                first_turn=len(steps) + 1,
-                on_step=partial(self._record, steps) if pending is None else pending.step,
-                on_text=on_text,
                 untrusted=UntrustedRemarks(self._runner.view),
                 hands_over=hands_over,
             ).run()
@@ -526,24 +521,15 @@ class _Answering:
 
         session = self._session(opening, depth, self._budget, self._sub_model)
         with session, session.driven() as call_apart:
-            scaffold = Scaffold(
-                session,
-                self._llm if stop_of_context() is None else StoppableModel(self._llm, call_apart),
-                opening,
-                offline.chunk_ids,
-                suggested=offline.suggestion,
-                budget=self._budget,
-                depth=depth,
-                first_turn=len(steps) + 1,
-                on_step=partial(self._record, steps),
-                on_text=on_text,
-                form=self._form if depth == 0 else None,
-            )
-            reason = scaffold.run()
+            model = self._llm if stop_of_context() is None else StoppableModel(self._llm, call_apart)
+            on_step = partial(self._record, steps)
+            turns = Turns(session, model, opening, self._budget, depth, len(steps) + 1, on_step, on_text)
+            form = self._form if depth == 0 else None
+            reason = Scaffold(turns, offline.chunk_ids, suggested=offline.suggestion, form=form).run()
             final = session.final
             if reason is not None or final is None:
                 return reason or "the answer was not accepted"
-            return LoopResult.of(final, steps=tuple(scaffold.steps))
+            return LoopResult.of(final, steps=tuple(turns.steps))
 
     def _session(self, opening: Opening, depth: int, budget: Budget, answers: LLM) -> SandboxSession:
         def sub_question(question: str) -> dict[str, Any]:

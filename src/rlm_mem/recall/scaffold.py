@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import ModelRefused
-from rlm_mem.models.base import LLM, Budget, Completion, Message
+from rlm_mem.models.base import Completion, Message
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.question import analyse_question
-from rlm_mem.recall.loop import LoopStep, make_step, output_limit, run_programs, says_nothing
-from rlm_mem.recall.model_calls import admit, complete
-from rlm_mem.recall.opening import Opening
+from rlm_mem.recall.loop import LoopStep, Turns, run_programs, says_nothing
 from rlm_mem.recall.prompts import fenced
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.dates import find_dates
@@ -30,7 +28,6 @@ from rlm_mem.text.patterns import late
 
 if TYPE_CHECKING:
     from rlm_mem.recall.result_schema import ResultSchema
-    from rlm_mem.sandbox.session import SandboxSession
 
 MAX_SEARCHES = 3
 """Most searches in one scaffolded run, including that of the offline model."""
@@ -135,50 +132,31 @@ class Scaffold:
     """One scaffolded run in a new session.
 
     Args:
-        session: spends from the same ``budget``; its settings are used.
-        llm: reads the passages and answers; it writes no programs.
-        opening: contains the question.
+        turns: the session and the model, which reads the passages and answers; it writes no programs.
         nearest: ids of the chunks in the offline model's result, nearest first.
         suggested: the offline model's suggestion, if any.
-        first_turn: number of the first turn, for the record.
-        on_step: called after each turn.
-        on_text: called with each piece of the model's reply as it arrives.
         form: the type that the answer must match; None: a short text.
     """
 
     def __init__(
         self,
-        session: SandboxSession,
-        llm: LLM,
-        opening: Opening,
+        turns: Turns,
         nearest: Sequence[str],
         *,
         suggested: str | None = None,
-        budget: Budget,
-        depth: int = 0,
-        first_turn: int = 1,
-        on_step: Callable[[LoopStep], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
         form: ResultSchema | None = None,
     ) -> None:
+        self._turns = turns
         self._form = form
-        self._session = session
-        self._llm = llm
-        self._question = opening.question
+        self._session = turns.session
+        self._question = turns.opening.question
         self._nearest = list(nearest)
         self._suggested = suggested if form is None else None
-        self._budget = budget
-        self._depth = depth
-        self._on_step = on_step
-        self._on_text = on_text
-        config = session.config
-        self._timeout = config.llm.timeout_seconds
-        window = getattr(llm, "context_tokens", None) or config.llm.context_tokens
-        self._output_chars = output_limit(config, window)
-        self._answer_tokens = min(config.llm.max_tokens, 400, window // 4)
+        config = turns.session.config
+        self._output_chars = turns.output_chars
+        self._answer_tokens = min(config.llm.max_tokens, 400, turns.window // 4)
         self._analyser = get_analyser(config.search.language)
         self._allowed_terms = self._terms_of(f"{self._question}\n{_CALENDAR}")
-        self._first_turn = first_turn
         self._supports_schema = True
         self._schema = READING_SCHEMA
         self._schema_text = ""
@@ -194,7 +172,6 @@ class Scaffold:
                 f"The answer fits this JSON Schema, or is null: {json.dumps(schema, ensure_ascii=False)}\n"
             )
         self._found: list[dict[str, Any]] = []
-        self.steps: list[LoopStep] = []
 
     def run(self) -> str | None:
         """Run until the end; an accepted answer is then in ``session.final``.
@@ -208,7 +185,9 @@ class Scaffold:
         """
         room = self._output_chars // max(1, len(self._nearest)) - 60
         program = _NEAREST.format(question=self._question, nearest=self._nearest, chars=max(80, room))
-        shown = all_shown = self._run_program(program, Completion("", model=self._llm.name, cost=Decimal(0)))
+        shown = all_shown = self._run_program(
+            program, Completion("", model=self._turns.llm.name, cost=Decimal(0))
+        )
         passages = self._found
         if self._form is None and passages:
             passages = passages[:1]
@@ -306,7 +285,7 @@ class Scaffold:
 
     def _ask(self, shown: str, follow_up: Sequence[Message]) -> tuple[Completion, int]:
         """The model's reply to the passages, and the estimated tokens of its prompt."""
-        self._budget.start_iteration()
+        self._turns.budget.start_iteration()
         messages = [
             Message("system", _SYSTEM),
             Message(
@@ -318,23 +297,11 @@ class Scaffold:
         tokens = sum(len(message.content) for message in messages) // 3 + 8
         if self._supports_schema:
             try:
-                return self._complete(messages, tokens, self._schema), tokens
+                return self._turns.ask(messages, tokens, self._answer_tokens, self._schema), tokens
             except ModelRefused:
                 # Some servers refuse a schema that they cannot enforce; the reply is checked in any case.
                 self._supports_schema = False
-        return self._complete(messages, tokens, None), tokens
-
-    def _complete(self, messages: list[Message], tokens: int, schema: dict[str, Any] | None) -> Completion:
-        return complete(
-            self._llm,
-            messages,
-            self._budget,
-            admit(self._budget, tokens, self._answer_tokens),
-            timeout=min(self._timeout, self._budget.remaining_seconds()),
-            on_text=self._on_text,
-            prompt_tokens=tokens,
-            json_schema=schema,
-        )
+        return self._turns.ask(messages, tokens, self._answer_tokens), tokens
 
     def _checked(self, reading: ModelReading, passages: Sequence[Mapping[str, Any]]) -> ModelReading:
         """The reading with the passages that its answer rests on, in order, or with an error if there are none."""
@@ -380,21 +347,9 @@ class Scaffold:
     def _record(
         self, programs: tuple[str, ...], completion: Completion, tokens: int, error: str | None = None
     ) -> LoopStep:
-        step = make_step(
-            self._session,
-            run_programs(self._session, programs),
-            turn=self._first_turn + len(self.steps),
-            depth=self._depth,
-            question=self._question,
-            output_chars=self._output_chars,
-            completion=completion,
-            prompt_tokens=tokens,
-            scaffolded=True,
-            unusable=error,
-        )
-        self.steps.append(step)
-        if self._on_step is not None:
-            self._on_step(step)
+        results = run_programs(self._session, programs)
+        step = self._turns.add(results, completion, prompt_tokens=tokens, scaffolded=True, unusable=error)
+        self._turns.report(step)
         return step
 
 

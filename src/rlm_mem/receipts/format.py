@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, field, is_dataclass
 from decimal import Decimal
@@ -232,8 +233,25 @@ class ReceiptPart:
     hash: str
 
 
+class _Document(ABC):
+    """What a receipt and its bundle share."""
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+
+    def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the file atomically; returns its path.
+
+        Raises:
+            InputError: it exists already. StorageError: it cannot be written.
+        """
+        write_atomic(check_new(path, overwrite=overwrite).absolute(), self.to_bytes())
+        return Path(path)
+
+
 @dataclass(frozen=True)
-class Receipt:
+class Receipt(_Document):
     """The record of one answer as a file.
 
     Attributes:
@@ -281,14 +299,6 @@ class Receipt:
         if self.signature is not None:
             lines.append(canonical({"kind": "signature", "body": msgspec.to_builtins(self.signature)}))
         return b"\n".join(lines) + b"\n"
-
-    def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the file atomically; returns its path.
-
-        Raises:
-            InputError: it exists already. StorageError: it cannot be written.
-        """
-        return write_file(Path(path), self.to_bytes(), overwrite=overwrite)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Receipt:
@@ -347,7 +357,7 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Bundle:
+class Bundle(_Document):
     """Data for replaying a receipt without the memory: chunks, and the result of each call.
 
     Attributes:
@@ -370,14 +380,6 @@ class Bundle:
             for step, calls in self.calls.items()
         ]
         return b"".join(canonical(line) + b"\n" for line in lines)
-
-    def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the file atomically; returns its path.
-
-        Raises:
-            InputError: it exists already. StorageError: it cannot be written.
-        """
-        return write_file(Path(path), self.to_bytes(), overwrite=overwrite)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Bundle:
@@ -542,9 +544,3 @@ def check_new(path: str | Path, *, overwrite: bool = False) -> Path:
     if place.exists() and not overwrite:
         raise InputError(f"{place} exists already", hint="name another file, or remove this one first")
     return place
-
-
-def write_file(path: Path, data: bytes, *, overwrite: bool) -> Path:
-    """Write a file atomically."""
-    write_atomic(check_new(path, overwrite=overwrite).absolute(), data)
-    return path

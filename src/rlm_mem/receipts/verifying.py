@@ -167,15 +167,8 @@ def _verdict(checks: list[PartCheck], receipt: Receipt | None, signer: str | Non
         for check in checks
         if check.status == "not checked" and check.part not in ("signature", "record")
     ]
-    verdict: Verdict = (
-        "altered"
-        if "altered" in states
-        else "changed"
-        if "changed" in states
-        else "incomplete"
-        if open_ends
-        else "holds"
-    )
+    otherwise: Verdict = "incomplete" if open_ends else "holds"
+    verdict: Verdict = "altered" if "altered" in states else "changed" if "changed" in states else otherwise
     return Verification(verdict, tuple(checks), receipt, signer)
 
 
@@ -395,6 +388,7 @@ class _Replayed:
         self, receipt: Receipt, store: Any, notes: Bundle | None, functions: Any, *, unchanged: bool
     ) -> None:
         self._receipt = receipt
+        self._read = first_ids(dict.fromkeys(one for step in receipt.steps for one in step.chunks_read))
         self._store = store = store if notes is None else _BundleStore(notes)
         self._unchanged = unchanged
         trajectory = _trajectory(receipt)
@@ -466,9 +460,8 @@ class _Replayed:
 
     def answer(self, recorded: bool) -> PartCheck:
         """The result for the answer; ``recorded``: whether the memory's own record of the run agrees."""
-        answer = self._receipt.answer
+        answer, read = self._receipt.answer, self._read
         if not answer.concluded:
-            read = first_ids(dict.fromkeys(one for step in self._receipt.steps for one in step.chunks_read))
             if read and list(read) != answer.chunk_ids:
                 return PartCheck("answer", "altered", "it does not name the chunks that were read")
             return PartCheck("answer", "holds", "the run ended without one")
@@ -516,8 +509,7 @@ class _Replayed:
         text = _redacted(text)
         chunks = existing(store, [*named, *inside])
         if text and not chunks:
-            read = first_ids(dict.fromkeys(one for step in self._receipt.steps for one in step.chunks_read))
-            chunks = supporting(store, text, read)
+            chunks = supporting(store, text, self._read)
         return text, list(chunks)
 
 
