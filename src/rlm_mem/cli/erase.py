@@ -18,7 +18,8 @@ from rlm_mem.cli.terminal import amount, note, one_line, print_text
 from rlm_mem.errors import InputError
 from rlm_mem.memory import Memory
 from rlm_mem.results import Progress
-from rlm_mem.store.core.erasing import ErasureReport, erase, read_report, verify_erasure
+from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
+from rlm_mem.store.core.traces import ErasureReport
 
 # Bytes; the report of a large namespace has some fingerprints of each of its chunks
 _MAX_REPORT = 1_000_000_000
