@@ -344,7 +344,8 @@ def change(context: Context, request: ChunkChange) -> Reply[ChunkWritten]:
 def delete(context: Context, request: DeleteQuery) -> Reply[Any]:
     """Archive a chunk, or erase it permanently; or ask a person to archive it."""
     if asked := persons(context, [context.path["chunk_id"]]):
-        return Reply(ask_to_forget(context, list(asked.values())), status=202)
+        with matched(context):
+            return Reply(ask_to_forget(context, list(asked.values())), status=202)
     if request.permanent:
         refuse_persons(context, [context.path["chunk_id"]], "erase", "a person does", archived=True)
     finish: Callable[[], object] | None = None

@@ -51,7 +51,10 @@ def ask_to_forget(context: Context, chunks: Sequence[Chunk]) -> AskedPerson:
     store = context.memory.store
     _refuse_within_batch(context, chunks, "forget")
     _refuse_hidden(chunks, "forget")
-    cases = context.memory.continuum.review.ask([forget_case(store, one, _caller(context)) for one in chunks])
+    at = _conditions(context)
+    cases = context.memory.continuum.review.ask(
+        [forget_case(store, one, _caller(context), at) for one in chunks]
+    )
     return _asked(context, chunks, cases, "forget")
 
 
@@ -64,7 +67,8 @@ def ask_to_replace(
     newer = store.get_chunk(newer_id, track=False)
     if newer is None:
         return AskedPerson([], f"{newer_id} is hidden, so it replaces nothing")
-    wanted = [replace_case(store, newer, one, _caller(context), why) for one in chunks]
+    at = _conditions(context)
+    wanted = [replace_case(store, newer, one, _caller(context), why, at) for one in chunks]
     return _asked(context, chunks, context.memory.continuum.review.ask(wanted), "replace")
 
 
@@ -77,13 +81,21 @@ def refuse_persons(
         raise refused(409, f"{one} {mark}, so a client cannot {what} it", hint=hint)
 
 
+def _conditions(context: Context) -> dict[str, int]:
+    """Return the revision of the chunk in the path if the request is conditional on it (``traits.matched``)."""
+    if context.if_match is None or context.if_match.strip() == "*":
+        return {}
+    chunk = context.memory.store.get_chunk(context.path["chunk_id"], track=False)
+    return {} if chunk is None else {chunk.id: chunk.revision}
+
+
 def _caller(context: Context) -> str:
     return context.memory.store.actor or "an agent"
 
 
 def _refuse_within_batch(context: Context, chunks: Sequence[Chunk], what: str) -> None:
     """Refuse a step of a batch, which is done as a whole or not at all."""
-    if chunks and context.memory.store.backend.in_transaction:
+    if chunks and context.later is not None:
         mark = persons_mark(context.memory.store, chunks[0])
         raise refused(
             409,
