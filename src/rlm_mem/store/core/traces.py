@@ -19,6 +19,7 @@ from rlm_mem.chunk.types import (
     TRUST_LEVELS,
     amount,
 )
+from rlm_mem.config import stored_path
 from rlm_mem.text.analysis import SPACELESS
 
 _REMAINING = (
@@ -96,7 +97,11 @@ class Matcher:
             self.pattern = re.compile(_of_person(report.person), re.IGNORECASE)
         else:
             self.pattern = re.compile(
-                _MATCHES_NOTHING if report.source is None else _of_source(report.source)
+                _MATCHES_NOTHING
+                if report.source is None
+                else "|".join(
+                    _of_source(one) for one in dict.fromkeys((report.source, stored_path(report.source)))
+                )
             )
         self._known: dict[int, set[str]] = {}
         for one in report.fingerprints:
