@@ -32,7 +32,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "duplicate-id": (
         "two files hold the same chunk",
-        "left in place for a person: remove one, or give it an id of its own",
+        "gives the text of the other file an id of its own, so that both are there; a file that says the same goes to "
+        "archive/damaged/",
     ),
     "archived-change": (
         "an archived chunk was changed since: git merged the change of one side with the deletion of the other, or "
