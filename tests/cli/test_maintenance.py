@@ -220,6 +220,7 @@ def test_a_memory_that_cannot_be_written_is_searched_as_its_files_are_now(
     assert notes["tea"] in run("search", "cocoa").out
 
 
+@pytest.mark.local_only("damage a file")
 def test_an_unreadable_file_is_named_once(run: Run, tmp_path: Path) -> None:
     made = run("remember", "The gate is green.", "--json").json["chunk_ids"][0]
     [path] = [one for one in tmp_path.rglob(f"{made}.json") if one.parent.parent.name == "chunks"]

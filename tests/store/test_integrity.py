@@ -116,6 +116,9 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
         sql(base, "DELETE FROM link_rows")
     elif code == "index-terms":
         sql(base, "DELETE FROM segments WHERE doc = (SELECT doc FROM chunks WHERE id = ?)", b)
+    elif code == "outdated-for-git":
+        former = "# lines are only ever added: a merge keeps those of both sides\n*.jsonl merge=union\n"
+        (base / ".gitattributes").write_text(former)
     elif code == "leftover-file":
         (base / ".tmp" / f"{a}.1.abc.tmp").write_bytes(b"unfinished")
     elif code == "leftover-backup":
@@ -423,3 +426,27 @@ def test_a_chunk_that_was_imported_into_the_archive_was_not_changed_there(base: 
         file.write_text(json.dumps({"archived": True, "chunk": later}), encoding="utf-8")
         assert import_source(store, file).updated == 1
         assert store.list_chunks(archived=True) == [made.id] and check(store) == []
+
+
+def test_files_for_git_of_an_earlier_version_are_brought_up_to_date(tmp_path: Path) -> None:
+    """Of the commit that first kept tokens out of git, and of one before; what a person wrote or changed stays."""
+    brain = tmp_path / "brain"
+    new = {one: tmp_path / "new" / one for one in (".gitignore", ".gitattributes", "memory/.gitattributes")}
+    for base in (brain / "memory", tmp_path / "new" / "memory"):
+        ChunkStore(base).close()
+    machine = (
+        "# of this machine: tokens, the personas of sessions, the state of work in progress\n/tokens.json\n"
+        "/.tokens.json.lock\n/persona/\n/workspace/\n/namespaces/*/workspace/\n"
+    )
+    (brain / ".gitignore").write_text(f"{machine}/mine/\n")
+    (brain / ".gitattributes").unlink()
+    (brain / "memory" / ".gitattributes").write_text("*.jsonl merge=union\n")
+    with ChunkStore(brain / "memory") as store:
+        assert [one.code for one in check(store)] == ["outdated-for-git"] * 2
+        assert all(one.done for one in repair(store, dry_run=False)) and check(store) == []
+    assert (brain / ".gitignore").read_text() == f"{new['.gitignore'].read_text()}/mine/\n"
+    assert (brain / ".gitattributes").read_text() == new[".gitattributes"].read_text()
+    assert (brain / "memory" / ".gitattributes").read_text() == "*.jsonl merge=union\n"
+    (brain / ".gitignore").write_text("/tokens.json\n/persona/\n")
+    with ChunkStore(brain / "memory") as store:
+        assert check(store) == [], "somebody's own"

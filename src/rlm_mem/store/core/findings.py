@@ -26,6 +26,11 @@ CODES: dict[str, tuple[str, str]] = {
         "a later version of this program wrote it in a form that this one does not know",
         "left as it is: upgrade rlm-mem",
     ),
+    "outdated-for-git": (
+        "a .gitignore or .gitattributes of the memory is missing, or as an earlier version wrote it: git takes files "
+        "of one machine, such as tokens, or merges what it should not",
+        "writes it as new memories have it, and keeps your lines after it (git rm --cached FILE takes a file out of git)",
+    ),
     "misnamed-file": (
         "the file name and the id inside differ, or the file is not in a folder of a month",
         "renames or moves the file, if that name is free",

@@ -124,6 +124,8 @@ def _findings(store: ChunkStore, index: LocalIndex, progress: Progress | None) -
     of_chunks = read_files(str(layout.base), chain(_listed(layout), _version_files(versions)), "", count=total,
                            processes=store.config.store.processes)  # fmt: skip
     yield from _unnamed(layout)
+    for name in layout.outdated_for_git() if (layout.base / ".gitignore").exists() else ():
+        yield Finding("outdated-for-git", f"{name} is not as this version writes it", name)
     yield from _overlooked(layout)
     damaged_versions: list[Finding] = []
     unknown: dict[str, str] = {}
@@ -427,6 +429,11 @@ def mend_folder(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
         return chunk is not None
     if finding.code == "archived-change":
         return _keep_change(store, index, finding)
+    if finding.code == "outdated-for-git":
+        content = index.layout.outdated_for_git().get(finding.file or "")
+        if content is not None:
+            files.write_atomic(index.layout.absolute(finding.file or ""), content)
+        return content is not None
     if finding.code == "duplicate-id":
         return _keep_both(store, index, finding)
     if finding.code == "leftover-backup":
