@@ -29,7 +29,7 @@ CODES: dict[str, tuple[str, str]] = {
     "outdated-for-git": (
         "a .gitignore or .gitattributes of the memory is missing, or as an earlier version wrote it: git takes files "
         "of one machine, such as tokens, or merges what it should not",
-        "writes it as new memories have it, and keeps your lines after it (git rm --cached FILE takes a file out of git)",
+        "writes it as new memories have it, and keeps your lines after it; git rm --cached FILE takes a file out",
     ),
     "misnamed-file": (
         "the file name and the id inside differ, or the file is not in a folder of a month",
