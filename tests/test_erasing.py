@@ -28,6 +28,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
 from rlm_mem.store.core.integrity import check, repair
+from rlm_mem.store.core.traces import ErasureReport, Matcher
 from rlm_mem.store.local import folder
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.conftest import Clock
@@ -256,7 +257,9 @@ def test_derived_data_is_cleaned_once_however_many_namespaces_there_are(
             with Memory.open(tmp_path / "brain", namespace=f"people/{number}") as one:
                 one.remember("User: Tessa has the key." if number < 2 else "User: The key is lost.")
         cleaned: list[Sequence[str]] = []
-        monkeypatch.setattr(type(memory.store.backend), "purge", lambda _, names: cleaned.append(names))
+        monkeypatch.setattr(
+            type(memory.store.backend), "purge", lambda _, names, **_more: cleaned.append(names)
+        )
         memory.erase(person="Tessa", dry_run=False)
     assert cleaned == [["people/0", "people/1"]]
 
@@ -745,7 +748,7 @@ def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
         assert not memory.store.files.exists(erasing.MARK)
 
 
-def _killed(*_: object) -> None:
+def _killed(*_: object, **_more: object) -> None:
     raise KeyboardInterrupt
 
 
@@ -830,7 +833,7 @@ def test_an_erasure_that_is_cut_off_leaves_a_report_of_what_it_may_have_erased(
 def test_an_erasure_on_a_full_disk_does_not_say_that_nothing_was_changed(
     place: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **_more: object) -> None:
         raise StoreFull("the disk is full: the index was not written: nothing was changed")
 
     with Memory.open(place) as memory:
@@ -916,8 +919,8 @@ def test_what_is_left_in_a_large_file_is_found_wherever_it_is(
 
 def test_a_name_is_looked_for_in_linear_time() -> None:
     """Texts of some 100 KB, which any client can write, took from five seconds to a minute."""
-    reports = erasing.ErasureReport(person=NAME), erasing.ErasureReport(source="import")
-    person, source = map(erasing._Matcher, reports)
+    reports = ErasureReport(person=NAME), ErasureReport(source="import")
+    person, source = map(Matcher, reports)
     begun = time.process_time()
     assert not person.names(("a" + "\u0301\u0323" * 50_000).encode())
     assert not source.names(b"source" * 10_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.chunk import decode_chunk, encode_chunk
 from rlm_mem.config import Config
+from rlm_mem.continuum.requests import forget_case
 from rlm_mem.errors import ConflictError, NotFoundError, StorageError
 from rlm_mem.interchange import export_store, import_source
 from rlm_mem.store.core import brain_files, files as file_operations
@@ -130,6 +132,40 @@ def test_no_whole_change_is_undone_within_a_batch(place: Path | str) -> None:
         undone = memory.undo()
         assert undone is not None and set(undone.chunk_ids) == {first, second}
         assert memory.list_chunks() == [first] and memory.check() == []
+
+
+@pytest.mark.parametrize("way", ["erase", "delete"])
+def test_after_an_erasure_undo_names_the_last_change_that_it_can_undo(place: Path | str, way: str) -> None:
+    with Memory.open(place) as memory:
+        kept = memory.remember("The kettle is blue.").chunk_ids[0]
+        gone = memory.remember("Zeno Quill owns the ladder.").chunk_ids[0]
+        memory.update(kept, "The kettle is red.")
+        chunk = memory.get(gone)
+        assert chunk is not None
+        memory.continuum.review.ask([forget_case(memory.store, chunk, "an agent")])
+        if way == "erase":
+            memory.erase(person="Zeno Quill", dry_run=False)
+        else:
+            memory.delete(gone, permanent=True)
+        with pytest.raises(
+            ConflictError, match=f"the last change.*{gone} was deleted permanently"
+        ) as refused:
+            memory.undo()
+        named = re.search(
+            r"rlm-mem undo (\S+) undoes the change before it, update of", refused.value.hint or ""
+        )
+        assert named is not None
+        memory.undo(change=named[1])
+        assert memory.get(kept).content == "The kettle is blue."  # type: ignore[union-attr] - it is there
+
+
+def test_an_erasure_of_everything_leaves_nothing_to_undo_and_says_so(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        memory.remember("Zeno Quill owns the ladder.")
+        memory.erase(person="Zeno Quill", dry_run=False)
+        with pytest.raises(ConflictError) as refused:
+            memory.undo()
+        assert refused.value.hint == "no earlier change is left to undo"
 
 
 def test_what_was_changed_since_is_not_undone(place: Path | str) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
@@ -520,6 +522,35 @@ def home_folder() -> Path:
         raise InvalidConfig(
             "this user has no home folder", hint="set HOME, or RLM_MEM_BRAIN for the memory alone"
         ) from None
+
+
+def stored_path(path: str) -> str:
+    """Return an absolute path as a memory records it: below the home folder of the user, without the name of that.
+
+    ``/home/ada/notes`` is ``~5f2c9e1a/notes``: a memory may be shared, and other people have a ``notes``, too.
+    """
+    try:
+        home = str(Path.home())
+    except RuntimeError:
+        return path
+    below = path == home or path.startswith(f"{home.rstrip(os.sep)}{os.sep}")
+    return _home_mark(home) + path[len(home.rstrip(os.sep)) :] if below and len(home) > 1 else path
+
+
+def path_of_stored(stored: str) -> str | None:
+    """Return the path that ``stored_path`` recorded; None for a relative one, or one below another home folder."""
+    if os.path.isabs(stored):  # noqa: PTH117 - a name, not a path of this system
+        return stored
+    with suppress(RuntimeError):
+        home = str(Path.home())
+        mark = _home_mark(home)
+        if stored == mark or stored.startswith(mark + os.sep):
+            return home.rstrip(os.sep) + stored[len(mark) :]
+    return None
+
+
+def _home_mark(home: str) -> str:
+    return f"~{blake2b(home.encode('utf-8', 'surrogatepass'), digest_size=4).hexdigest()}"
 
 
 def working_folder() -> Path:

@@ -15,7 +15,7 @@ from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from rlm_mem import results, search as searching, store as storage
-from rlm_mem.arguments import check_kind, check_mapping, check_model, not_copied
+from rlm_mem.arguments import check_flag, check_kind, check_mapping, check_model, not_copied
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core import bulk
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from rlm_mem.receipts import Bundle, Receipt, Verification
     from rlm_mem.results import Checkpoint, Event, Hud, Progress, RecordedChange, Stats, UndoneChange
     from rlm_mem.search import Hit, MemoryContext
-    from rlm_mem.store.core.erasing import ErasureReport
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.integrity import Repair
     from rlm_mem.store.core.lookup import Filters
+    from rlm_mem.store.core.traces import ErasureReport
     from rlm_mem.text.secrets import Screened
 
 
@@ -102,8 +102,7 @@ class Memory:
             confined: refuse calls that name another namespace.
 
         Raises:
-            StorageError: the folder or the database cannot be used.
-            InvalidConfig: a setting is wrong. InputError: ``llm`` is not a model.
+            StorageError: the place cannot be used. InvalidConfig: a setting is wrong. InputError: ``llm`` is no model.
         """
         check_model(llm)
         place = locate(brain)
@@ -472,8 +471,12 @@ class Memory:
     def delete(self, chunk_id: str, permanent: bool = False) -> bool:
         """Move a chunk to the archive, or delete it permanently; returns whether it existed.
 
-        A tiered memory is archived with its mirror. Raises ConflictError: it is to be deleted permanently.
+        Permanently is as by ``erase``; within a batch, only the chunk, its versions and links go. A tiered memory is
+        archived with its mirror. Raises ConflictError: it is to be deleted permanently.
         """
+        if check_flag(permanent, "permanent") and not self.store.backend.in_transaction:
+            self.continuum.refuse_deletion(chunk_id)
+            return bool(self.erase(chunk_ids=[chunk_id], dry_run=False).chunk_ids)
         return self._owner(chunk_id).delete_chunk(chunk_id, permanent)
 
     def archive(
@@ -488,18 +491,15 @@ class Memory:
 
     def erase(
         self, *, person: str | None = None, source: str | None = None, namespace: str | None = None,
-        dry_run: bool = True, progress: Progress | None = None,
+        chunk_ids: Sequence[str] | None = None, dry_run: bool = True, progress: Progress | None = None,
     ) -> ErasureReport:  # fmt: skip
-        """Erase a person or source in every namespace, or one namespace; by default only report it (``erasing.erase``).
-
-        Raises:
-            InputError: not exactly one of them is given, or it cannot be erased. ConflictError: within a batch.
-        """
+        """Erase a person or source in every namespace, a namespace, or chunks; or only report, as ``erasing.erase``."""
         from rlm_mem.store.core.erasing import erase
 
         return erase(
-            self.store, person=person, source=source, namespace=namespace, dry_run=dry_run, progress=progress
-        )
+            self.store, person=person, source=source, namespace=namespace, chunk_ids=chunk_ids,
+            dry_run=dry_run, progress=progress,
+        )  # fmt: skip
 
     def verify_erasure(self, report: ErasureReport) -> list[str]:
         """Files and rows whose bytes still contain anything that the report lists as erased."""

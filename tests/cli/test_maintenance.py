@@ -218,3 +218,13 @@ def test_a_memory_that_cannot_be_written_is_searched_as_its_files_are_now(
     file.write_text(file.read_text(encoding="utf-8").replace("tea", "cocoa"), encoding="utf-8")
     monkeypatch.setattr("os.access", lambda *_: False)
     assert notes["tea"] in run("search", "cocoa").out
+
+
+@pytest.mark.local_only("damage a file")
+def test_an_unreadable_file_is_named_once(run: Run, tmp_path: Path) -> None:
+    made = run("remember", "The gate is green.", "--json").json["chunk_ids"][0]
+    [path] = [one for one in tmp_path.rglob(f"{made}.json") if one.parent.parent.name == "chunks"]
+    path.write_text("{broken")
+    for command in ("check", "repair"):
+        ran = run("store", command)
+        assert (ran.out + ran.err).count(f"{path.name}: not valid JSON") == 1

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from rlm_mem.interchange import import_source, places
 from rlm_mem.interchange.detection import Detector
 from rlm_mem.interchange.format import FileHead
+from rlm_mem.interchange.formats.chats import Parts
+from rlm_mem.interchange.reading import SourceFile
+from rlm_mem.interchange.records import ChatMessage
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.typed import present
@@ -602,3 +606,11 @@ def test_a_record_of_imports_that_was_written_anew_knows_every_file(
     assert import_source(store, second).created == 1
     assert len((store.files.read(record) or b"").splitlines()) < 10
     assert [import_source(store, file).unchanged_files for file in (first, second)] == [1, 1]
+
+
+def test_a_very_long_message_is_split_into_parts_that_join_to_it() -> None:
+    text = "".join(f"{number:07}," for number in range(75_001))
+    parts = Parts(cast("SourceFile", SimpleNamespace(conversation="talk")))
+    found = [*parts.add("talk", ChatMessage("User", text), "talk.jsonl"), *parts.end()]
+    assert "".join(one.messages[0].text for one in found) == text
+    assert [len(one.messages[0].text) for one in found] == [200_000, 200_000, 200_000, 8]

@@ -231,6 +231,53 @@ def test_a_client_that_may_not_decide_reviews_asks_and_one_that_may_acts(
     assert found(place) == []
 
 
+def test_a_request_holds_only_for_the_revision_that_it_names_when_asked_and_when_approved(
+    place: Path | str, tmp_path: Path
+) -> None:
+    tokens = TokenFile(tmp_path / "tokens.json")
+    writer = tokens.create("app", ["*"], ["write"])[1]
+    one, two = told(place), told(place, "The Heron is blue.")
+    with serving(place, tokens=tmp_path / "tokens.json") as (app, _, _), TestClient(app, API) as client:
+        client.headers["Authorization"] = f"Bearer {writer}"
+        newer = client.post("remember", json={"text": "The Heron is red.", "origin": "agent"}).json()[
+            "chunk_ids"
+        ][0]
+        stale = {"If-Match": '"7"'}
+        for answer in (
+            client.delete(f"chunks/{one}", headers=stale),
+            client.post(f"chunks/{two}/supersede", json={"by": newer}, headers=stale),
+            client.put(f"chunks/{newer}/links/supersedes/{two}", json={}, headers=stale),
+        ):
+            assert answer.status_code == 412 and "is now at revision 1" in answer.json()["detail"]
+        with Memory.open(place) as memory:
+            assert not [case for case in memory.continuum.review.cases(None) if case.asked_by], (
+                "nothing was asked"
+            )
+        (asked,) = client.delete(f"chunks/{one}", headers={"If-Match": '"1"'}).json()["proposed"]
+        with Memory.open(place) as memory:
+            memory.update(one, tags=["boats"])
+            with pytest.raises(ConflictError, match=r"asked for revision 1, and it is at 2"):
+                memory.continuum.review.approve(asked, reviewer="Ines")
+            assert memory.get(one) is not None
+        (again,) = client.delete(f"chunks/{one}", headers={"If-Match": '"2"'}).json()["proposed"]
+        assert again == asked, "asked anew, it is the same case"
+    with Memory.open(place) as memory:
+        memory.continuum.review.approve(asked, reviewer="Ines")
+        assert memory.get(one) is None
+
+
+def test_what_was_edited_after_an_agent_asked_to_forget_it_is_not_forgotten(
+    place: Path | str, agent: Ask
+) -> None:
+    one = told(place)
+    (asked,) = agent("forget", ids=[one])["proposed"]
+    with Memory.open(place) as memory:
+        memory.update(one, "The Heron has berth 2, and the key is with Ines.")
+        with pytest.raises(ConflictError, match="was edited after mcp had asked"):
+            memory.continuum.review.approve(asked, reviewer="Ines")
+        assert memory.get(one) is not None
+
+
 @pytest.mark.local_only("about pages")
 def test_a_person_decides_on_the_page_review(place: Path, agent: Ask) -> None:
     one = told(place)

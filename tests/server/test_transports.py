@@ -17,6 +17,7 @@ import httpx2
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import Implementation
 
 from rlm_mem import Memory
 from rlm_mem.mcp.server import McpServer
@@ -371,3 +372,34 @@ def test_over_stdio_a_second_signal_ends_the_server_although_a_call_runs(tmp_pat
             assert process.wait(20) == -signal.SIGTERM
         finally:
             process.kill()
+
+
+def test_two_agents_on_stdio_are_told_apart_and_undo_only_what_they_did(tmp_path: Path) -> None:
+    brain = tmp_path / "brain"
+
+    async def call(client: Client, tool: str, **arguments: Any) -> Any:
+        return await client.call_tool(tool, arguments)
+
+    async def go() -> tuple[Any, Any]:
+        named = [
+            Implementation(name=name, version="1") for name in ("claude code", "claude code", "\x1b[31m")
+        ]
+        async with (
+            Client(stdio(brain, "--tools", "all"), mode="legacy", client_info=named[0]) as one,
+            Client(stdio(brain, "--tools", "all"), mode="legacy", client_info=named[1]) as two,
+            Client(stdio(brain, "--tools", "all"), mode="legacy", client_info=named[2]) as three,
+        ):
+            await call(one, "remember", text="The kettle is blue.")
+            await call(two, "remember", text="The ladder is red.")
+            await call(three, "remember", text="The roof is green.")
+            return await call(one, "undo"), await call(one, "undo")
+
+    first, second = asyncio.run(go())
+    assert not first.is_error and second.is_error
+    assert "somebody else" in second.content[0].text and "name the change" in second.content[0].text
+    with Memory.open(brain) as memory:
+        left = {chunk.content for chunk in memory.store.iter_chunks()}
+        assert left == {"The ladder is red.", "The roof is green."}
+        actors = [event.actor or "" for event in memory.events(op="create")]
+    assert [one.rpartition(":")[0] for one in actors] == ["mcp:claude-code", "mcp:claude-code", "mcp:31m"]
+    assert len(set(actors)) == 3

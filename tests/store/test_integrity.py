@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rlm_mem.interchange import import_source
+from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.findings import CODES
 from rlm_mem.store.core.integrity import check, circular_links, repair
@@ -115,6 +116,9 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
         sql(base, "DELETE FROM link_rows")
     elif code == "index-terms":
         sql(base, "DELETE FROM segments WHERE doc = (SELECT doc FROM chunks WHERE id = ?)", b)
+    elif code == "outdated-for-git":
+        former = "# lines are only ever added: a merge keeps those of both sides\n*.jsonl merge=union\n"
+        (base / ".gitattributes").write_text(former)
     elif code == "leftover-file":
         (base / ".tmp" / f"{a}.1.abc.tmp").write_bytes(b"unfinished")
     elif code == "leftover-backup":
@@ -286,15 +290,47 @@ def test_a_renamed_file_gets_its_name_back_with_its_links_unlike_a_copy(base: Pa
             f"it contains the chunk {first}, whose file is {first}.json: rename it"
             in found["misnamed-file"].message
         )
-        used = f"which is used, and in chunks/{copy.parent.name}/{copy.name}: remove one, or give it an id of its own"
+        used = f"which is used, and in chunks/{copy.parent.name}/{copy.name}, which is not"
         assert used in found["duplicate-id"].message
         repair(store, dry_run=False)
         assert [
             one.target_id for one in store.get_many([second])[second].links if one.type == "supports"
         ] == [first]
-        assert [finding.code for finding in check(store)] == ["duplicate-id"]
-        copy.unlink()
-        assert check(store) == []
+        assert check(store) == [] and not copy.exists(), "a copy that says the same is set aside"
+        [aside] = (base / "archive" / "damaged").iterdir()
+        assert aside.name.startswith(f"{second}.json.")
+        assert store.delete_chunk(second, permanent=True)
+        assert list((base / "archive" / "damaged").iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["copy of pier.json", "month", "archive"])
+def test_an_edited_copy_of_a_chunk_becomes_one_of_its_own(base: Path, where: str) -> None:
+    with ChunkStore(base) as store:
+        older = store.create_chunk("The ferry leaves from pier three.").id
+        made = store.create_chunk("The ferry leaves from pier four.", tags=["ferry"]).id
+        store.supersede(older, made)
+    path = path_of(base, made)
+    copy = path.with_name(where)
+    if where == "month":
+        copy = path.parent.parent / "2001-01" / path.name
+    elif where == "archive":
+        copy = base / "archive" / path.name
+    copy.parent.mkdir(exist_ok=True)
+    data = json.loads(path.read_text())
+    data["content"] = "The ferry leaves from pier five."
+    copy.write_text(json.dumps(data))
+    with ChunkStore(base) as store:
+        assert [one.code for one in check(store)] == ["duplicate-id"]
+        [done] = repair(store, dry_run=False)
+        assert done.done and not done.manual and done.error is None
+        assert check(store) == [] and not copy.exists()
+        assert store.get_chunk(made).content == "The ferry leaves from pier four."
+        archived = where == "archive"
+        chunks = {one.content: one for one in store.iter_chunks(archived=archived)}
+        own = chunks["The ferry leaves from pier five."]
+        assert own.id != made and own.tags == ["ferry"] and own.metadata.provenance["original_id"] == made
+        assert store.get_chunk(older).metadata.superseded_by == made
+        assert archived or own.id in {hit.chunk_id for hit in search(store, "pier five")}
 
 
 def test_an_edited_file_is_one_finding_and_its_repair_counts_its_tokens(base: Path) -> None:
@@ -390,3 +426,27 @@ def test_a_chunk_that_was_imported_into_the_archive_was_not_changed_there(base: 
         file.write_text(json.dumps({"archived": True, "chunk": later}), encoding="utf-8")
         assert import_source(store, file).updated == 1
         assert store.list_chunks(archived=True) == [made.id] and check(store) == []
+
+
+def test_files_for_git_of_an_earlier_version_are_brought_up_to_date(tmp_path: Path) -> None:
+    """Of the commit that first kept tokens out of git, and of one before; what a person wrote or changed stays."""
+    brain = tmp_path / "brain"
+    new = {one: tmp_path / "new" / one for one in (".gitignore", ".gitattributes", "memory/.gitattributes")}
+    for base in (brain / "memory", tmp_path / "new" / "memory"):
+        ChunkStore(base).close()
+    machine = (
+        "# of this machine: tokens, the personas of sessions, the state of work in progress\n/tokens.json\n"
+        "/.tokens.json.lock\n/persona/\n/workspace/\n/namespaces/*/workspace/\n"
+    )
+    (brain / ".gitignore").write_text(f"{machine}/mine/\n")
+    (brain / ".gitattributes").unlink()
+    (brain / "memory" / ".gitattributes").write_text("*.jsonl merge=union\n")
+    with ChunkStore(brain / "memory") as store:
+        assert [one.code for one in check(store)] == ["outdated-for-git"] * 2
+        assert all(one.done for one in repair(store, dry_run=False)) and check(store) == []
+    assert (brain / ".gitignore").read_text() == f"{new['.gitignore'].read_text()}/mine/\n"
+    assert (brain / ".gitattributes").read_text() == new[".gitattributes"].read_text()
+    assert (brain / "memory" / ".gitattributes").read_text() == "*.jsonl merge=union\n"
+    (brain / ".gitignore").write_text("/tokens.json\n/persona/\n")
+    with ChunkStore(brain / "memory") as store:
+        assert check(store) == [], "somebody's own"

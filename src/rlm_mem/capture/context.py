@@ -13,6 +13,7 @@ from rlm_mem.chunk.types import origin_mark
 from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.quoting import quoted
 from rlm_mem.text.tokens import estimated_tokens, truncate_estimated
 
 if TYPE_CHECKING:
@@ -121,6 +122,6 @@ def _texts(hits: Iterable[Hit]) -> Iterator[tuple[Hit, str]]:
     for hit in hits:
         if hit.ended():
             continue
-        text = truncate_estimated(" ".join(hit.snippet.split()), _LINE_TOKENS)
+        text = truncate_estimated(" ".join(quoted(hit.snippet).split()), _LINE_TOKENS)
         if id_of_text.setdefault(text.casefold(), hit.chunk_id) == hit.chunk_id:
             yield hit, origin_mark(hit.origin, hit.trust) + text

@@ -231,7 +231,7 @@ def delete(
     call: Call,
     chunk_ids: options.ChunkIds,
     permanent: Annotated[
-        bool, flag("--permanent", "Remove the file and its versions; this cannot be undone.")
+        bool, flag("--permanent", "Erase them, and what quotes or names them; this cannot be undone.")
     ] = False,
     yes: Annotated[bool, flag("--yes -y", "Do not ask before --permanent.")] = False,
 ) -> None:
@@ -240,11 +240,22 @@ def delete(
         if not sys.stdin.isatty():
             raise InputError("--permanent cannot be undone", hint="add --yes to confirm it")
         typer.confirm(f"Permanently remove {amount(len(chunk_ids), 'chunk')}?", abort=True, err=True)
+    remaining: list[str] = []
     with call.open() as memory:
-        ids = dict.fromkeys(full_ids(memory, chunk_ids))
-        done = {chunk_id: memory.delete(chunk_id, permanent=permanent) for chunk_id in ids}
+        ids = list(dict.fromkeys(full_ids(memory, chunk_ids)))
+        if permanent:
+            for chunk_id in ids:
+                memory.continuum.refuse_deletion(chunk_id)
+            made = memory.erase(chunk_ids=ids, dry_run=False)
+            done = {chunk_id: chunk_id in made.chunk_ids for chunk_id in ids}
+            remaining = made.remaining if made.chunk_ids else []
+        else:
+            done = {chunk_id: memory.delete(chunk_id) for chunk_id in ids}
         errors = [no_chunk(memory, chunk_id) for chunk_id, worked in done.items() if not worked]
-    _report(done, "permanently deleted" if permanent else "deleted", "deleted", call.json, errors=errors)
+    _report(
+        done, "permanently deleted" if permanent else "deleted", "deleted", call.json,
+        errors=errors, remaining=remaining,
+    )  # fmt: skip
 
 
 def archive(
@@ -389,23 +400,30 @@ def _report(
     *,
     missing: str = "not found",
     errors: Sequence[NotFoundError] = (),
+    remaining: Sequence[str] = (),
 ) -> None:
     """Print the ids that succeeded, then raise NotFoundError if others were not found.
 
     Args:
         errors: the errors of those that were not found; raised if it is a single one.
+        remaining: where the texts of those that were erased may still be.
     """
     if as_json:
         print_json(
             {
                 key: [one for one, worked in done.items() if worked],
                 "not_found": [one for one, worked in done.items() if not worked],
+                **({"remaining": list(remaining)} if remaining else {}),
             }
         )
     else:
         for chunk_id, worked in done.items():
             if worked:
                 print_text(f"{verb} {chunk_id}")
+        if remaining:
+            print_text("not erased:")
+            for line in remaining:
+                print_text(f"  {line}", "dim")
     failed = [chunk_id for chunk_id, worked in done.items() if not worked]
     if len(errors) == 1:
         raise errors[0]

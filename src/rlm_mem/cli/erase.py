@@ -16,9 +16,11 @@ from rlm_mem.cli.options import flag, option
 from rlm_mem.cli.sources import is_there, read_bounded
 from rlm_mem.cli.terminal import amount, note, one_line, print_text
 from rlm_mem.errors import InputError
+from rlm_mem.interchange.folder_names import FolderName
 from rlm_mem.memory import Memory
 from rlm_mem.results import Progress
-from rlm_mem.store.core.erasing import ErasureReport, erase, read_report, verify_erasure
+from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
+from rlm_mem.store.core.traces import ErasureReport
 
 # Bytes; the report of a large namespace has some fingerprints of each of its chunks
 _MAX_REPORT = 1_000_000_000
@@ -109,6 +111,8 @@ def _reserve(report: Path, memory: Memory) -> None:
 def _as_remembered(memory: Memory, path: str, update: Progress) -> str:
     """Return the path under which chunks are remembered: absolute for a folder's, as it was given for a single file."""
     absolute = str(Path(path).absolute())
+    if Path(path).is_dir():  # it may be recorded under another name, as after a move
+        absolute = FolderName(memory.store, absolute).name
     if absolute == path or not erase(memory.store, source=absolute, dry_run=True, progress=update).chunk_ids:
         return path
     if not erase(memory.store, source=path, dry_run=True, progress=update).chunk_ids:

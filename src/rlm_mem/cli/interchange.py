@@ -203,16 +203,8 @@ def _show(report: ImportReport) -> None:
         shown += [(f"  into {name}", f"{count:,}") for name, count in sorted(report.namespaces.items())]
     if shown:
         print_pairs(shown)
-    if report.secrets:
-        named = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(report.secrets.items()))
-        total = sum(report.secrets.values())
-        hidden = "would be redacted" if report.dry_run else "redacted"
-        print_text(
-            f"secrets: {report.secrets_hidden:,} {hidden}, {total - report.secrets_hidden:,} as they are ({named})",
-            "yellow",
-        )
-    for notice in report.notices[:10]:
-        print_text(f"note: {one_line(notice.where, 120)}: {one_line(notice.text)}", "yellow")
+    if report.documents is not None and report.documents.moved_from is not None:
+        print_text(f"note: it is the folder {report.documents.moved_from}, which was moved here", "yellow")
     for name, entries, total in (
         ("kept", report.conflicts, report.kept),
         ("not read", report.problems, report.problem_count),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -70,7 +71,7 @@ _LINKS = flag("--links", "Include automatic links of earlier rules that the curr
 
 def check(call: Call, links: Annotated[bool, _LINKS] = False) -> None:
     """Check files, links and index against each other without changing anything; exit with 1 on findings."""
-    with call.with_progress("checking", "files") as (memory, update):
+    with _named_once(), call.with_progress("checking", "files") as (memory, update):
         findings = memory.check(progress=update)
         if links:
             findings += noisy_links(memory.store, progress=update)
@@ -95,7 +96,7 @@ def repair(
     links: Annotated[bool, _LINKS] = False,
 ) -> None:
     """Repair what check finds; without --apply, only show the repairs."""
-    with call.with_progress("repairing", "files") as (memory, update):
+    with _named_once(), call.with_progress("repairing", "files") as (memory, update):
         repairs = memory.repair(dry_run=not apply, progress=update)
         if links:
             repairs += prune_links(memory.store, dry_run=not apply, progress=update)
@@ -105,6 +106,21 @@ def repair(
     call.report(data, lambda: _show_repairs(repairs, applied=apply, again=again))
     if failed:
         raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _named_once() -> Iterator[None]:
+    """Leave out the log's lines about unreadable chunk files: the findings name them."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return "unreadable chunk file" not in record.msg
+
+    log = logging.getLogger("rlm_mem.store")
+    log.addFilter(is_other)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_other)
 
 
 def _show_finding(finding: Finding) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,12 +20,12 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, one_line, print_text, progress, resumable
-from rlm_mem.config import Config
+from rlm_mem.config import Config, stored_path
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.interchange.folders import sync_folder, watch_folder
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import clean, json_lines
-from rlm_mem.interchange.records import ImportProblem, conversation_of
+from rlm_mem.interchange.records import ImportProblem, conversation_of, file_conversation
 from rlm_mem.interchange.report import FolderReport
 from rlm_mem.own_process import until_stopped
 
@@ -282,7 +283,7 @@ def _read_lines(
     memory: rlm_mem.Memory, path: Path, named: dict[str, Any], outcome: _Outcome, *, quiet: bool
 ) -> None:
     """Remember the lines of a file, in large transactions; the lines before an invalid one are stored."""
-    name = "stdin" if str(path) == "-" else clean(str(path))
+    name = "stdin" if str(path) == "-" else _within(path)
     if name != "stdin":
         named = {"source": "import", "provenance": {"path": name}, **named}
     numbers: list[int] = []
@@ -329,6 +330,12 @@ def _watch(call: RememberCall, memory: rlm_mem.Memory, folder: Path, named: dict
         watch_folder(memory.store, folder, seconds=call.every, on_report=show, **named)
 
 
+def _within(path: Path) -> str:
+    """Return the name of a file for its provenance, without the name of the user's home folder."""
+    is_plain = not path.is_absolute() and ".." not in path.parts
+    return clean(str(path) if is_plain else stored_path(os.path.abspath(path)))  # noqa: PTH100 - links are kept as named
+
+
 def _remember(
     memory: rlm_mem.Memory,
     source: sources.InputText,
@@ -338,8 +345,12 @@ def _remember(
 ) -> rlm_mem.RememberResult:
     """Remember one text; the chunks of a file form one conversation, by default named after its path."""
     if source.path is not None:
-        named = {**named, "source": "import", "provenance": {"path": clean(str(source.path))}}
-        conversation = conversation or conversation_of(str(source.path))
+        path = source.path
+        named = {**named, "source": "import", "provenance": {"path": _within(path)}}
+        is_plain = not path.is_absolute() and ".." not in path.parts
+        conversation = conversation or (
+            conversation_of(str(path)) if is_plain else file_conversation(memory.store, os.path.abspath(path))  # noqa: PTH100 - links are kept as named
+        )
     return memory.remember(source.text, conversation_id=conversation, progress=update, **named)
 
 

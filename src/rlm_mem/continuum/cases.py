@@ -86,6 +86,8 @@ class Case(msgspec.Struct, kw_only=True):
         sentences: for a proposal, the statements of the newer and the older chunk that it compares; where an agent asks
             for it, the beginnings of both.
         asked_by: the agent that asks for it; empty if a rule found it.
+        texts: for what an agent asks, the hash of the text that each of ``chunk_ids`` then had.
+        revisions: the revisions, by id, on which an agent made its request conditional.
     """
 
     id: str
@@ -105,6 +107,8 @@ class Case(msgspec.Struct, kw_only=True):
     chunk_ids: list[str] = []
     sentences: list[str] = []
     asked_by: str = ""
+    texts: list[str] = []
+    revisions: dict[str, int] = {}
     obsolete_because: str | None = None
 
 

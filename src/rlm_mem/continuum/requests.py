@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import Chunk
+from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.chunk.types import rank
 from rlm_mem.continuum.cases import PROPOSED, Case, shorten
 from rlm_mem.continuum.schema import stamp
@@ -42,8 +42,8 @@ def persons_mark(store: ChunkStore, chunk: Chunk) -> str:
     return "is trusted more than what agents write" if above else ""
 
 
-def forget_case(store: ChunkStore, chunk: Chunk, agent: str) -> Case:
-    """Return the case of an agent that asks to forget a chunk."""
+def forget_case(store: ChunkStore, chunk: Chunk, agent: str, revisions: Mapping[str, int] = {}) -> Case:
+    """Return the case of an agent that asks to forget a chunk; ``revisions`` as in ``Case``."""
     return Case(
         id=case_id_of("forget", chunk.id), kind="forget", entry=chunk.id, title=shorten(_line(chunk)), status="open",
         opened_at=stamp(store.clock()),
@@ -51,11 +51,19 @@ def forget_case(store: ChunkStore, chunk: Chunk, agent: str) -> Case:
         "keeps it.", figures={"asked by": agent},
         evidence=[f"{chunk.id}: {chunk.content[:_MOST]}"],
         counter_evidence=[f"it {persons_mark(store, chunk)}"], history=[], chunk_ids=[chunk.id], asked_by=agent,
+        texts=[content_hash(chunk.content)], revisions=dict(revisions),
     )  # fmt: skip
 
 
-def replace_case(store: ChunkStore, newer: Chunk, older: Chunk, agent: str, why: str | None) -> Case:
-    """Return the case of an agent that asks to replace a chunk by another one."""
+def replace_case(
+    store: ChunkStore,
+    newer: Chunk,
+    older: Chunk,
+    agent: str,
+    why: str | None,
+    revisions: Mapping[str, int] = {},
+) -> Case:
+    """Return the case of an agent that asks to replace a chunk by another one; ``revisions`` as in ``Case``."""
     reason = f"asked by {agent}{f': {why}' if why else ''}"[:_MOST]
     sides = [_beginning(newer), _beginning(older)]
     return Case(
@@ -65,6 +73,7 @@ def replace_case(store: ChunkStore, newer: Chunk, older: Chunk, agent: str, why:
         evidence=[f"{newer.id} (newer): {sides[0]}", reason],
         counter_evidence=[f"{older.id} (older): {sides[1]}", f"it {persons_mark(store, older)}"], history=[],
         chunk_ids=[newer.id, older.id], sentences=sides, asked_by=agent,
+        texts=[content_hash(one.content) for one in (newer, older)], revisions=dict(revisions),
     )  # fmt: skip
 
 
@@ -87,6 +96,14 @@ def what_changed(
             says_so = any(one.text == sentence for one in statements_in(chunk.content, analyser))
         if not says_so:
             return f"{chunk_id} was edited and does not say “{shorten(sentence)}” any more"
+    for chunk_id, text in zip(case.chunk_ids, case.texts, strict=False):
+        if content_hash(readable[chunk_id].content) != text:
+            return f"{chunk_id} was edited after {case.asked_by} had asked"
+    for chunk_id, revision in case.revisions.items():
+        if (now := readable[chunk_id].revision) != revision:
+            return (
+                f"{chunk_id} was changed: {case.asked_by} asked for revision {revision}, and it is at {now}"
+            )
     by = readable[case.chunk_ids[1]].metadata.superseded_by if case.kind in PROPOSED else None
     return f"{case.chunk_ids[1]} was replaced by {by}" if by is not None else ""
 

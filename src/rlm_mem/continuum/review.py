@@ -282,13 +282,17 @@ class ReviewQueue:
         """
         with self._files.stored.transaction():
             stored = {case.id: found for case in wanted if (found := self._stored(case.id)) is not None}
-            said = {case.id: case.sentences for case in wanted}
+            said = {case.id: (case.sentences, case.texts, case.revisions) for case in wanted}
             # What a rule found, too, now waits as asked for, and so does a chunk that was edited since.
             known = {
                 name: case
                 for name, case in stored.items()
                 if case.status == "rejected"
-                or (case.asked_by and case.status != "approved" and case.sentences == said[name])
+                or (
+                    case.asked_by
+                    and case.status != "approved"
+                    and (case.sentences, case.texts, case.revisions) == said[name]
+                )
             }
             new = [case for case in wanted if case.id not in known]
             if self._room(len(new)) < len(new):

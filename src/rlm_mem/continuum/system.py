@@ -150,15 +150,21 @@ class Continuum:
         Raises:
             ConflictError: it is to be deleted permanently, but its memory is not archived.
         """
+        if permanent:
+            self.refuse_deletion(chunk_id)
         key = self.mirror.key_of(chunk_id)
         if key is None or self.files.get(key) is None:
             return self.store.delete_chunk(chunk_id, permanent)
-        if permanent:
+        return self.pruner.archive(key)
+
+    def refuse_deletion(self, chunk_id: str) -> None:
+        """Raise ConflictError if a chunk shows a tiered memory that is not archived."""
+        key = self.mirror.key_of(chunk_id)
+        if key is not None and self.files.get(key) is not None:
             raise ConflictError(
                 f"{chunk_id} shows the tiered memory {key}, and would be made again",
                 hint="archive it; rlm-mem tier prune --delete-archived deletes from the archive",
             )
-        return self.pruner.archive(key)
 
     def restore_chunk(self, chunk_id: str) -> Chunk | None:
         """Restore the archived memory that a mirror shows, with the mirror; None if it is not in the archive."""

@@ -9,7 +9,14 @@ from rlm_mem.errors import ConflictError, NotFoundError
 from rlm_mem.results import RecordedChange, UndoneChange
 from rlm_mem.store.core.brain_files import LEDGER, mirror_id, named_ids
 from rlm_mem.store.core.records import is_mirror
-from rlm_mem.store.core.undoing import LoggedChange, changes_in_force, logged_changes, record_of, undo_change
+from rlm_mem.store.core.undoing import (
+    LoggedChange,
+    changes_in_force,
+    logged_changes,
+    record_of,
+    undo_change,
+    why_final,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,18 +52,26 @@ def change_to_undo(
 
 def _last_change(store: ChunkStore, by: str | None) -> LoggedChange | None:
     """Return the last change of the namespace by an actor, of this clone if git merged what others changed."""
-    own, last = store.backend.clone, None
+    own, last, final = store.backend.clone, None, ""
     for change in changes_in_force(store):
         if _only_mirrors(change):
             continue
         is_here = own is None or change.clone == own or (last is None and change.clone is None)
         if is_here and (by is None or by in change.actors):
-            return change
+            if not (why := why_final(store, change)):
+                if final:
+                    raise ConflictError(
+                        final, hint=f"rlm-mem undo {change.id} undoes the change before it, {_named(change)}"
+                    )
+                return change
+            final = final or f"the last change, {_named(change)}, cannot be undone: {why}"
         last = last or change
+    if final:
+        raise ConflictError(final, hint="no earlier change is left to undo")
     if last is None:
         return None
     actor = "".join(f" by {one}" for one in last.actors[:1])
-    what = f"the last change, {', '.join(_ops(last, last.events))} of {last.at[:19]}{actor}, was made"
+    what = f"the last change, {_named(last)}{actor}, was made"
     if by is not None and by not in last.actors:
         raise ConflictError(
             f"{what} by somebody else, and none by {by} is left to undo",
@@ -66,6 +81,10 @@ def _last_change(store: ChunkStore, by: str | None) -> LoggedChange | None:
         f"{what} in another clone of this brain, or before this one was restored or its index removed",
         hint=f"rlm-mem undo {last.id} undoes it",
     )
+
+
+def _named(change: LoggedChange) -> str:
+    return f"{', '.join(_ops(change, change.events))} of {change.at[:19]}"
 
 
 def undo_found(store: ChunkStore, tiers: Changes, found: LoggedChange) -> UndoneChange:

@@ -144,7 +144,7 @@ class Records:
 
     def delete(self, path: Sequence[str], name: str) -> bool:
         """Remove a record permanently, with its former values; returns False if there is none."""
-        return self._memory.delete(self._id(path, name), permanent=True)
+        return self._store.delete_chunk(self._id(path, name), permanent=True)
 
     # --- many --------------------------------------------------------------------------------------------
 
@@ -232,7 +232,7 @@ class Records:
         for chunk_id in self._store.list_chunks(tags=[f"{self._kind}-temporary"]):
             chunk = self._store.get_chunk(chunk_id, track=False)
             if chunk is not None and _record(chunk) is not None and self._unexpired(chunk) is None:
-                removed += self._memory.delete(chunk_id, permanent=True)
+                removed += self._store.delete_chunk(chunk_id, permanent=True)
         return removed
 
     # --- chunks ------------------------------------------------------------------------------------------

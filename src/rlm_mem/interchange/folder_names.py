@@ -1,18 +1,20 @@
 """Which folder of documents a folder is: the name under which it is recorded, in every clone and at every path.
 
 A folder in the repository of the brain is named by its path there (``./docs``), one in another repository by the remote
-and the path (``github.com/acme/app:docs``), any other by its absolute path. A file beside the record of a folder says
-if it is known under another name: that of an earlier version, or the one that a person gave.
+and the path (``github.com/acme/app:docs``), any other by its absolute path (``config.stored_path``). A
+file beside the record of a folder says if it is known under another name: that of an earlier version, or the one that a
+person gave.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
+from rlm_mem.config import path_of_stored, stored_path
 from rlm_mem.errors import ConflictError, StorageError
 from rlm_mem.interchange.folder_record import (
     FolderRecord,
@@ -59,7 +61,7 @@ class FolderName:
 
     def _names(self) -> list[str]:
         """Return the names that the folder has by itself, the one that holds on most machines first."""
-        real, names = os.path.realpath(self._root), [self._root]
+        real, names = os.path.realpath(self._root), list(dict.fromkeys((stored_path(self._root), self._root)))
         repository = _repository(real)
         if repository is None:
             return names
@@ -101,17 +103,40 @@ class FolderName:
                 entry.digest for entry in FolderRecord(self._files, name).live().values()
             )
             if 2 * len(known) >= len(wanted):
-                is_place = name.startswith(_HERE) or Path(name).is_absolute()
+                is_place = name.startswith((_HERE, "~")) or Path(name).is_absolute()
                 raise ConflictError(
                     f"{len(known)} of the {len(wanted)} documents of {self._root} are remembered of the folder {name}"
                     + (", which is not there" if is_place else ""),
                     hint=f"if it is the same folder, give --known-as {quote(name)}, else --known-as {quote(self.own)}",
                 )
 
+    def moved_from(self, present: Mapping[str, str]) -> str | None:
+        """Return the recorded folder whose place on this machine is gone and that has the same documents, if it is one.
+
+        At least half of the documents of either folder must be in the other one, at the same path with the same text.
+
+        Args:
+            present: the digests of the documents of this folder, by path.
+        """
+        found = []
+        for name in recorded_folders(self._files) if present else ():
+            if path_of_stored(name) is None or name == self.name or self._is_here(name):
+                continue
+            live = {path: one.digest for path, one in FolderRecord(self._files, name).live().items()}
+            shared = len(present.items() & live.items())
+            if shared and 2 * shared >= max(len(live), len(present)):
+                found.append(name)
+        return found[0] if len(found) == 1 else None
+
+    def follow(self, name: str) -> None:
+        """Continue the record of this name."""
+        self.name, self.is_new = name, False
+
     def _is_here(self, name: str) -> bool:
         if name.startswith(_HERE) and self._around is not None:
             return (self._around.root / name).is_dir()
-        return Path(name).is_absolute() and os.path.isdir(name)  # noqa: PTH112 - Path.is_dir fails without access
+        path = path_of_stored(name)
+        return path is not None and os.path.isdir(path)  # noqa: PTH112 - Path.is_dir fails without access
 
 
 def _brain(store: ChunkStore) -> str | None:

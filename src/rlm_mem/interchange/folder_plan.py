@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from rlm_mem.interchange.folder_record import FileEntry
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.interchange.documents import DocumentText
+
+_FEW_PIECES = 4
 
 _MIN_SHARED = 0.5
 """Share of pieces, or of sentences, that a new and a removed file must have in common to count as one renamed file."""
@@ -156,6 +163,41 @@ def sentences(texts: Iterable[str]) -> list[str]:
     """Return the sentences and lines of texts that tell them from others: no headings, and three words or more."""
     found = (one.strip() for text in texts for one in _ENDS.split(text))
     return [one for one in found if not one.startswith("#") and len(one.split()) >= _MIN_WORDS]
+
+
+def with_renames(
+    changes: Sequence[FileChange],
+    added: Mapping[str, DocumentText],
+    chunks: Callable[[list[str]], Mapping[str, Chunk]],
+) -> list[FileChange]:
+    """Return the changes with each new file merged with the removed file that it continues, renamed and edited.
+
+    Args:
+        added: the texts of the new files, by path.
+        chunks: returns chunks by their ids.
+    """
+    removed = [one.former for one in changes if one.path is None and one.former is not None]
+    digests = {path: [digest for digest, _ in text.pieces] for path, text in added.items()}
+    pairs = alike(digests, [[piece.digest for piece in one.pieces] for one in removed])
+    # An edit of a short file may have changed each of its pieces, so the sentences of the others are compared.
+    rest = [number for number in range(len(removed)) if number not in set(pairs.values())]
+    short = [number for number in rest if len(removed[number].pieces) <= _FEW_PIECES]
+    told = {
+        path: sentences(piece.content for piece in text.analysed.pieces)
+        for path, text in added.items()
+        if path not in pairs and len(text.pieces) <= _FEW_PIECES
+    }
+    ids = [[piece.id for piece in removed[number].pieces] for number in short]
+    known = chunks([one for some in ids for one in some])
+    said = [sentences(known[one].content for one in some if one in known) for some in ids]
+    pairs |= {path: short[number] for path, number in alike(told, said).items()}
+    former = {path: removed[number] for path, number in pairs.items()}
+    joined = {id(entry) for entry in former.values()}
+    return [
+        replace(one, former=former[one.path]) if one.former is None and one.path in former else one
+        for one in changes
+        if not (one.path is None and id(one.former) in joined)
+    ]
 
 
 def groups(changes: Sequence[FileChange]) -> list[list[FileChange]]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import chain
 from time import monotonic
 from typing import Any
 
 from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks, format_time, new_change_id
+from rlm_mem.config import stored_path
 from rlm_mem.errors import InputError
 from rlm_mem.ingest.batch_index import BatchIndex
 from rlm_mem.ingest.linking import AutoLinker
@@ -31,7 +33,7 @@ from rlm_mem.interchange.documents import (
 )
 from rlm_mem.interchange.folder_links import MAX_LOCK_SECONDS, headings_in, link_some, references_in, relinked
 from rlm_mem.interchange.folder_names import FolderName
-from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, number_emptied, plan, sentences
+from rlm_mem.interchange.folder_plan import FileChange, align, groups, number_emptied, plan, with_renames
 from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, StoredPiece
 from rlm_mem.interchange.formats.notes import day_in_name
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
@@ -45,7 +47,6 @@ from rlm_mem.store.core.preencoding import preencoded_segments
 
 _PIECES_PER_COMMIT = 600
 _ROUNDS = 20
-_FEW_PIECES = 4
 _WHOLE = "."  # the folder, as a path in it
 _LISTED = 10_000
 _POSITION_FIELDS = frozenset({"path", "title", "span", "overlap", "headings", "part", "parts"})
@@ -58,6 +59,7 @@ class FolderSync:
         options: how files are stored.
         known_as: the name under which the folder is recorded; None: it is found.
         ask: refuse a folder without a record whose documents are recorded of another one.
+        follow: continue the record of a folder that was moved here (``FolderName.moved_from``).
         archive_all: also archive if none of the recorded documents exists.
         dry_run: write nothing, only report the planned changes.
         progress: called with (files done, files in all) as changed files are stored.
@@ -72,6 +74,7 @@ class FolderSync:
         *,
         known_as: str | None = None,
         ask: bool = False,
+        follow: bool = False,
         archive_all: bool = False,
         dry_run: bool = False,
         progress: Progress | None = None,
@@ -86,6 +89,7 @@ class FolderSync:
         if ask and known_as is None:
             self._known.refuse_taken()
         self._asks = ask and known_as is None and self._known.is_new
+        self._follows = follow and self._known.is_new
         self._archive_all = archive_all
         self._options = options
         self._progress = progress
@@ -123,6 +127,8 @@ class FolderSync:
                     record.settle()
                 self._written += 1
             problems = []
+            if self._follows and number == 0:
+                record = self._followed(record, list(listed()))
             changes = self._changes(record, list(listed()), problems, first=number == 0)
             postponed = self._apply_all(record, changes, problems)
             if not postponed:
@@ -143,6 +149,21 @@ class FolderSync:
             self.report.change = self._change_id
         self._list(record)
         return self.report
+
+    def _followed(self, record: FolderRecord, listed: Sequence[Entry | ImportProblem]) -> FolderRecord:
+        """Return the record of the folder that was moved here, or else the given one."""
+        digests: dict[str, str] = {}
+        for entry in listed:
+            if isinstance(entry, Entry):
+                with suppress(NotText, Unreadable):  # reported when its changes are found
+                    digests[entry.name] = self._reader.digest(entry)
+        moved = self._known.moved_from(digests)
+        if moved is None:
+            return record
+        self._known.follow(moved)
+        self._name, self.report.moved_from = moved, moved
+        self._reader = DocumentReader(self.folder, moved, self._options, self._store.config)
+        return FolderRecord(self._store.files, moved)
 
     def _list(self, record: FolderRecord) -> None:
         """Add the currently recorded files and chunks to the report."""
@@ -269,27 +290,7 @@ class FolderSync:
             text = self._prepared(change, texts).text
             if change.path is not None and text is not None:
                 read[change.path] = text
-        digests = {path: [digest for digest, _ in text.pieces] for path, text in read.items()}
-        pairs = alike(digests, [[piece.digest for piece in one.pieces] for one in removed])
-        # An edit of a short file may have changed each of its pieces, so the sentences of the others are compared.
-        rest = [number for number in range(len(removed)) if number not in set(pairs.values())]
-        short = [number for number in rest if len(removed[number].pieces) <= _FEW_PIECES]
-        told = {
-            path: sentences(piece.content for piece in text.analysed.pieces)
-            for path, text in read.items()
-            if path not in pairs and len(text.pieces) <= _FEW_PIECES
-        }
-        ids = [[piece.id for piece in removed[number].pieces] for number in short]
-        known = self._store.get_many([one for some in ids for one in some], track=False)
-        said = [sentences(known[one].content for one in some if one in known) for some in ids]
-        pairs |= {path: short[number] for path, number in alike(told, said).items()}
-        former = {path: removed[number] for path, number in pairs.items()}
-        joined = {id(entry) for entry in former.values()}
-        return [
-            replace(one, former=former[one.path]) if one.former is None and one.path in former else one
-            for one in changes
-            if not (one.path is None and id(one.former) in joined)
-        ]
+        return with_renames(changes, read, lambda ids: self._store.get_many(ids, track=False))
 
     def _is_read(self, change: FileChange) -> bool:
         """Return whether the text of the file must be read: its content changed, or is to be stored again."""
@@ -441,9 +442,9 @@ class FolderSync:
 
     def _conversations_of(self, path: str) -> Iterable[str]:
         """Return the possible conversations of the chunks of a file without a record."""
-        by_path = conversation_of(str(self.folder.path / path))
+        named = self._reader.conversation(path), conversation_of(str(self.folder.path / path))
         return dict.fromkeys(
-            (self._reader.conversation(path), by_path, conversation_of(f"{self._root}/{path}"))
+            chain(named, map(conversation_of, (f"{self._root}/{path}", stored_path(f"{self._root}/{path}"))))
         )
 
     def _is_current(

@@ -46,7 +46,8 @@ from rlm_mem.interchange.records import (
     ImportProblem,
     Note,
     Record,
-    conversation_of,
+    file_conversation,
+    relocate,
 )
 from rlm_mem.interchange.report import ImportOptions, ImportReport, Ledger
 from rlm_mem.interchange.twins import Twins
@@ -188,7 +189,7 @@ class _Import:
         if isinstance(place, FolderPlace) and place.label is None:
             sync_options = SyncOptions(secrets=options.secrets, again=options.again)
             self._documents = FolderSync(
-                store, place, sync_options, dry_run=options.dry_run, ledger=self._ledger
+                store, place, sync_options, follow=True, dry_run=options.dry_run, ledger=self._ledger
             )
         self._detector = Detector(self.report.problem)
         self._waiting: list[tuple[ImportedChunk | Dialogue | Note, _Reading]] = []
@@ -409,7 +410,7 @@ class _Import:
             full_name = str(path / entry.name)
         else:
             full_name = shown if path.name == entry.name else f"{shown}!/{entry.name}"
-        return conversation_of(full_name)
+        return file_conversation(self._store if self._place.label is None else None, full_name)
 
     def _count_bytes(self, count: int) -> None:
         self._done += count
@@ -438,6 +439,7 @@ class _Import:
                     self._history.adopt(record)
         else:
             is_chunk = isinstance(record, ImportedChunk)
+            relocate(record, self._place.within)
             if self._waiting and is_chunk != isinstance(self._waiting[0][0], ImportedChunk):
                 self._flush()
             self._waiting.append((record, reading))

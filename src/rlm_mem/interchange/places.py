@@ -99,6 +99,10 @@ class Place(ABC):
         """Return the name of the file in reports: its path within the source."""
         return entry.name
 
+    def within(self, where: str) -> str:
+        """Return a location in the source without the folder of a single file: a memory may be shared."""
+        return where if self.label is not None else where.removeprefix(f"{self.path.parent}{os.sep}")
+
 
 @contextmanager
 def path_errors(path: Path, missing: str) -> Iterator[None]:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rlm_mem.chunk import Chunk, is_chunk_id
+from rlm_mem.config import stored_path
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.brain_files import parse_event, with_new_ids
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 
 @dataclass(frozen=True)
@@ -173,6 +177,24 @@ def conversation_of(path: str) -> str:
     if len(cleaned) <= 900:
         return cleaned
     return f"{cleaned[:800]}~{hashlib.sha256(cleaned.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def file_conversation(store: ChunkStore | None, path: str) -> str:
+    """Return the conversation of a file at an absolute path; what an earlier version stored keeps its name.
+
+    Without a store, ``path`` is another name of the file.
+    """
+    former = conversation_of(path)
+    named = former if store is None else conversation_of(stored_path(path))
+    return former if store is None or (former != named and store.list_chunks(former, limit=1)) else named
+
+
+def relocate(record: Dialogue | Note | ImportedChunk, within: Callable[[str], str]) -> None:
+    """Name the location of a record in the provenance of its chunks by its path within the source."""
+    if not isinstance(record, ImportedChunk):
+        record.where = within(record.where)
+    elif record.derived and isinstance(path := record.chunk.metadata.provenance.get("path"), str):
+        record.chunk.metadata.provenance = {**record.chunk.metadata.provenance, "path": within(path)}
 
 
 def derived_chunks(

@@ -87,6 +87,7 @@ class FolderReport(_Report):
         unchanged: number of unchanged files.
         refused: files that are not remembered, with reasons. ``failed``: the text files among them, and
             ``.``, the folder itself, if none of its files exists any more and all are kept.
+        moved_from: the name of the moved folder that was continued.
         notices: files that are only partly remembered, with reasons.
         files: number of the examined files that are remembered now.
         chunks_created, chunks_updated, chunks_superseded, chunks_archived, chunks_restored: their numbers.
@@ -100,6 +101,7 @@ class FolderReport(_Report):
 
     folder: str
     dry_run: bool = False
+    moved_from: str | None = None
     change: str | None = None
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)

@@ -82,6 +82,8 @@ class McpServer:
 
     def _client(self, context: Context) -> Caller:
         if self._client_of is None:
+            about = context.session.client_params
+            self.service.opened.name_session("" if about is None else about.client_info.name)
             return Caller(OWNER)
         return Caller() if context.request is None else self._client_of(context.request.scope)
 

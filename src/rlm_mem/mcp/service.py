@@ -22,6 +22,7 @@ from rlm_mem.operations.problems import problem_of
 from rlm_mem.operations.registry import OPERATIONS
 from rlm_mem.operations.types import Request
 from rlm_mem.sandbox.engine import Stop, stopped_by
+from rlm_mem.text.quoting import escaped
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -246,7 +247,7 @@ class Service:
             if why.status == 500 and not isinstance(error, RlmMemError):
                 _log.exception("tool %s failed", tool.name)
             return Answer(why.sentence)
-        return Answer(json.dumps(data, ensure_ascii=False), data)
+        return Answer(escaped(json.dumps(data, ensure_ascii=False)), data)
 
     def close(self) -> None:
         """End open recalls and close the memory."""

@@ -124,6 +124,8 @@ _FUNCTIONS: dict[type[Request], Callable[[Context, Any], Any]] = {
 
 def _batch(context: Context, request: BatchRequest) -> BatchDone:
     done: list[StepDone] = []
+    later: list[Callable[[], object]] = []
+    context = replace(context, later=later)
     with context.memory.batch():
         for texts, steps in groupby(request.steps, lambda step: isinstance(step, Remember)):
             if texts:
@@ -134,6 +136,8 @@ def _batch(context: Context, request: BatchRequest) -> BatchDone:
                     done.append(_run_step(context, step, done))
                 except (RlmMemError, Refused) as error:
                     raise Refused(_step_problem(error, len(done), step)) from error
+    for finish in later:
+        finish()
     return BatchDone(done)
 
 

@@ -49,11 +49,14 @@ def persons(context: Context, chunk_ids: Iterable[str], *, archived: bool = Fals
 def ask_to_forget(context: Context, chunks: Sequence[Chunk]) -> AskedPerson:
     """Ask a person to forget chunks of theirs; the chunks stay until then."""
     store = context.memory.store
-    if chunks and store.backend.in_transaction:  # a batch is done as a whole or not at all
+    if chunks and context.later is not None:  # a batch is done as a whole or not at all
         mark = persons_mark(store, chunks[0])
         raise _refusal(chunks[0], mark, "a batch", "forget", "ask for it in a request of its own")
     _refuse_hidden(chunks, "forget")
-    cases = context.memory.continuum.review.ask([forget_case(store, one, _caller(context)) for one in chunks])
+    at = _conditions(context)
+    cases = context.memory.continuum.review.ask(
+        [forget_case(store, one, _caller(context), at) for one in chunks]
+    )
     return _asked(context, chunks, cases, "forget")
 
 
@@ -66,7 +69,8 @@ def ask_to_replace(
     newer = store.get_chunk(newer_id, track=False)
     if newer is None:
         return AskedPerson([], f"{newer_id} is hidden, so it replaces nothing")
-    wanted = [replace_case(store, newer, one, _caller(context), why) for one in chunks]
+    at = _conditions(context)
+    wanted = [replace_case(store, newer, one, _caller(context), why, at) for one in chunks]
     return _asked(context, chunks, context.memory.continuum.review.ask(wanted), "replace")
 
 
@@ -76,6 +80,14 @@ def refuse_persons(
     """Refuse to do something with a chunk that is a person's, which cannot be asked for."""
     for chunk in persons(context, chunk_ids, archived=archived).values():
         raise _refusal(chunk, persons_mark(context.memory.store, chunk), "a client", what, hint)
+
+
+def _conditions(context: Context) -> dict[str, int]:
+    """Return the revision of the chunk in the path if the request is conditional on it (``traits.matched``)."""
+    if context.if_match is None or context.if_match.strip() == "*":
+        return {}
+    chunk = context.memory.store.get_chunk(context.path["chunk_id"], track=False)
+    return {} if chunk is None else {chunk.id: chunk.revision}
 
 
 def _caller(context: Context) -> str:

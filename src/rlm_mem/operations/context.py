@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import threading
 import time
@@ -142,6 +143,10 @@ class Settings:
     tokens: Path | None = None
 
 
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._]+")
+_MAX_NAME = 40
+"""Characters of a client's name in the audit log."""
+
 #: Maximum number of client views of a memory that are kept; an unused view takes a few kilobytes.
 _MAX_VIEWS = 1024
 
@@ -176,6 +181,7 @@ class OpenMemory:
         self._views: OrderedDict[tuple[Access, str], OpenMemory] = OrderedDict()
         self._memory: Memory | None = None
         self._reading: OpenMemory | None = None
+        self._session_named = False
         self._guard = threading.Lock()
 
     @property
@@ -292,6 +298,18 @@ class OpenMemory:
                     confined=True,
                 )
             return self._memory
+
+    def name_session(self, client: str) -> None:
+        """Add the client's name and a number of this session to the actor, unless the memory is open already.
+
+        So two agents, each with its own server on stdin and stdout, do not undo each other's changes.
+        """
+        with self._guard:
+            if self._memory is None and not self._session_named:
+                self._session_named = True
+                name = _NOT_IN_NAMES.sub("-", client[:_MAX_NAME]).strip("-")
+                parts = [self.settings.actor, *([name] if name else ()), secrets.token_hex(4)]
+                self.settings = replace(self.settings, actor=":".join(parts))
 
     def end_recalls(self) -> None:
         """End the open recalls of every client of the server."""

@@ -191,8 +191,9 @@ def link(context: Context, request: LinkRequest) -> Reply[LinkState]:
     context.check_owned([source, target])
     made = LinkState(source, target, kind, request.strength, request.reasoning)
     if kind == SUPERSEDES and (asked := persons(context, [target])):
-        _require_chunk(context, source)
-        made.note = ask_to_replace(context, source, list(asked.values()), request.reasoning).note
+        with matched(context):
+            _require_chunk(context, source)
+            made.note = ask_to_replace(context, source, list(asked.values()), request.reasoning).note
         return Reply(made, status=202)
     with matched(context):
         _require_chunk(context, source)
@@ -209,8 +210,10 @@ def supersede(context: Context, request: SupersedeRequest) -> Reply[Any]:
     if chunk_id == request.by:
         raise refused(409, f"{chunk_id} cannot replace itself")
     if asked := persons(context, [chunk_id]):
-        _require_chunk(context, request.by)
-        return Reply(ask_to_replace(context, request.by, list(asked.values()), request.reason), status=202)
+        with matched(context):
+            _require_chunk(context, request.by)
+            made = ask_to_replace(context, request.by, list(asked.values()), request.reason)
+        return Reply(made, status=202)
     with matched(context):
         _require_chunk(context, chunk_id)
         _require_chunk(context, request.by)

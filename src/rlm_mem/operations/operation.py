@@ -42,6 +42,7 @@ class Context:
         kept_runs: the runs of the server; None if runs are not kept, as over MCP.
         agent: whether an agent calls, or a client that may not decide in the name of a person.
         progress: called with (done, total, message).
+        later: of a step of a batch, what is done after the batch; otherwise None.
     """
 
     opened: OpenMemory
@@ -51,6 +52,7 @@ class Context:
     kept_runs: RunRegistry | None = None
     agent: bool = False
     progress: Callable[[float, float | None, str], None] = no_progress
+    later: list[Callable[[], object]] | None = None
 
     @property
     def memory(self) -> Memory:

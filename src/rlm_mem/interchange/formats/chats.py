@@ -109,12 +109,13 @@ class Parts:
             self._conversation, self._where = conversation, where
             self._extra, self._tags = dict(extra or {}), list(tags)
         # A very long message is split, so that a part stays within the limit of one remember.
-        while len(message.text) > _CHARS:
-            self._messages.append(replace(message, text=message.text[:_CHARS]))
+        text = message.text
+        last = max(0, len(text) - 1) // _CHARS * _CHARS
+        for start in range(0, last, _CHARS):
+            self._messages.append(replace(message, text=text[start : start + _CHARS]))
             yield from self.end()
-            message = replace(message, text=message.text[_CHARS:])
-        self._messages.append(message)
-        self._chars += len(message.text)
+        self._messages.append(replace(message, text=text[last:]) if last else message)
+        self._chars += len(text) - last
 
     def end(self) -> Iterator[Dialogue]:
         """Yield the last part, if it has messages."""

@@ -293,8 +293,11 @@ class Backend(Protocol):
     def erase_stray_versions(self, namespace: str, chunk_ids: Sequence[str]) -> None:
         """Delete the versions that ``stray_versions`` returned for these chunks."""
 
-    def purge(self, namespaces: Sequence[str]) -> None:
-        """Remove all traces of chunks erased in these namespaces from derived data and from free pages and rows."""
+    def purge(self, namespaces: Sequence[str], *, rebuild: bool = True) -> None:
+        """Remove all traces of chunks erased in these namespaces from derived data and from free pages and rows.
+
+        Without ``rebuild``, the index must hold nothing of them but what it held for their rows.
+        """
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the bytes of every file, or of every row of these namespaces, each after the name of its location.

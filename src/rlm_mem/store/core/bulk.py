@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from rlm_mem.arguments import check_flag, check_words
 from rlm_mem.chunk import Chunk
+from rlm_mem.config import stored_path
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.records import is_mirror
 
@@ -76,10 +77,11 @@ def archive(
 
 def is_from(chunk: Chunk, source: str) -> bool:
     """Return whether a chunk is from a source: a conversation, a word of ``source``, or a path, of a folder too."""
-    about, below = chunk.metadata, f"{source.rstrip('/')}/"
+    about = chunk.metadata
     named = [about.source, about.conversation_id or "", *map(str, about.provenance.values())]
     bare = [one.removeprefix("file:") for one in named]
     return any(
-        source in (one, path) or path.startswith((below, f"{source}!/"))
+        name in (one, path) or path.startswith((f"{name.rstrip('/')}/", f"{name}!/"))
+        for name in {source, stored_path(source)}
         for one, path in zip(named, bare, strict=True)
     )

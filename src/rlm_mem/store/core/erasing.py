@@ -7,28 +7,26 @@ the index still has to be cleaned.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from rlm_mem.arguments import check_flag, check_function, check_kind
-from rlm_mem.chunk import Chunk, check_namespace, encode_chunk, format_time, normalise_unicode
-from rlm_mem.chunk.types import (
-    ALL_LINK_TYPES,
-    CHUNK_TYPES,
-    ORIGIN_OF_SOURCE,
-    ORIGINS,
-    TRUST_LEVELS,
-    amount,
+from rlm_mem.chunk import (
+    Chunk,
+    check_chunk_ids,
+    check_namespace,
+    encode_chunk,
+    format_time,
+    normalise_unicode,
 )
+from rlm_mem.chunk.types import amount
 from rlm_mem.errors import ConflictError, InputError, StorageError
 from rlm_mem.store.core.brain_files import (
     JOURNAL,
@@ -45,22 +43,13 @@ from rlm_mem.store.core.brain_files import (
 from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, owners
-from rlm_mem.text.analysis import SPACELESS
+from rlm_mem.store.core.traces import ErasureReport, Fingerprint, Matcher, fingerprints_of
 
 if TYPE_CHECKING:
     from rlm_mem.results import Progress
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 MARK = "system/erasing.json"
-_REMAINING = (
-    "backups and exports that were made before",
-    "copies and clones of the memory, version control included",
-    "receipts and bundles that were written to files",
-    "settings and names of tokens, in config.toml and tokens.json",
-    "imported files themselves: they are read again when they are imported again",
-    "what models, logs of servers and other programs were given",
-    "recent texts in the working memory of programs that have the memory open, until they end",
-)
 _UNREAD = (
     "{} that cannot be read: rlm-mem store check names them; erase again when they are repaired or removed"
 )
@@ -68,168 +57,9 @@ _TORN = "lines of the audit log that cannot be read, since they may be of any na
 _PLACEHOLDER = "[erased]"
 _GONE = "erased"
 """Stands for the id of an erased chunk in a text or its front matter."""
-_WINDOW = 32
-_STEP = 64
 _LOT = 200
 _MAX_NAME = 200
-#: Runs of content that JSON writes unchanged: no quote, backslash or control character.
-_PLAIN = re.compile(rb'[^"\\\x00-\x1f]{%d,}' % _WINDOW)
-_MATCHES_NOTHING = "(?!)"
-_VALUE = r"""(?m:(?:(?<=["'(,])|(?<=: )){}(?=["'](?!\s*:)|[),]|\s*$))"""
-"""A single word as a whole value, in JSON, a row or front matter: not in a sentence."""
-_CONVERSATION_OR_SOURCE = r"""(?m:(?:conversation|source)\w{{0,20}}["']?\s*[:=(]\s*(?:["']{0}["']|{0}\s*$))"""
-"""A word as the value of a key, argument or call that names a conversation or a source."""
-_OWN_WORDS = {*ORIGIN_OF_SOURCE, *ORIGINS, *TRUST_LEVELS, *CHUNK_TYPES, *ALL_LINK_TYPES}
-"""Words that are also values of other fields of the format: of these, the key decides what a value means."""
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\\"'/bfnrt]))")
-_PLAINLY = {"\\": "\\", '"': '"', "'": "'", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_ESCAPED = 3
-"""How often a string may be escaped: an answer in the output of a program in a line of JSON."""
 _RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports", MIRRORED, SHOWN)
-
-
-class Fingerprint(msgspec.Struct, frozen=True, array_like=True):
-    """Fingerprint of 32 bytes of erased content: sums to find candidates, a salted BLAKE2b hash to confirm them."""
-
-    sums: int
-    hash: str
-
-
-class ErasureReport(msgspec.Struct, kw_only=True):
-    """The result of an erasure or dry run, with the data needed to verify it; contains the erased name.
-
-    Attributes:
-        person, source, namespace: what was erased; the other two are None.
-        dry_run: whether nothing was changed.
-        chunk_ids: chunks that were deleted with their versions and links.
-        files: brain files that were removed or rewritten, each after its namespace.
-        events: number of lines of the audit log that were emptied.
-        unread: number of chunk files that cannot be read, and may name anybody.
-        remaining: locations out of reach that may still contain erased content.
-        salt, fingerprints: salt of the hashes, and fingerprints of the content of the chunks.
-    """
-
-    person: str | None = None
-    source: str | None = None
-    namespace: str | None = None
-    at: str = ""
-    dry_run: bool = True
-    chunk_ids: list[str] = []
-    files: list[str] = []
-    events: int = 0
-    unread: int = 0
-    remaining: list[str] = msgspec.field(default_factory=lambda: list(_REMAINING))
-    salt: str = ""
-    fingerprints: list[Fingerprint] = []
-
-    def __str__(self) -> str:
-        chunks, files, lines = len(self.chunk_ids), len(self.files), self.events
-        what = f"{amount(chunks, 'chunk')}, {amount(files, 'file')}, {amount(lines, 'line')} of the audit log"
-        return f"would erase {what}" if self.dry_run else f"erased {what}"
-
-
-class _Matcher:
-    """Searches text and bytes for the erased name (not that of a namespace) and for erased content."""
-
-    def __init__(self, report: ErasureReport) -> None:
-        self.report = report
-        if report.person is not None:
-            self.pattern = re.compile(_of_person(report.person), re.IGNORECASE)
-        else:
-            self.pattern = re.compile(
-                _MATCHES_NOTHING if report.source is None else _of_source(report.source)
-            )
-        self._known: dict[int, set[str]] = {}
-        for one in report.fingerprints:
-            self._known.setdefault(one.sums, set()).add(one.hash)
-        self._sums = np.array(sorted(self._known), np.int64)
-
-    def names(self, data: bytes) -> bool:
-        """Return whether the person or the source is named, in plain UTF-8 or within the strings of JSON.
-
-        There a line break is "\\n", whose letter would hide the beginning of a name; recorded output of programs is
-        often escaped once more.
-        """
-        text = data.decode("utf-8", "replace")
-        for _ in range(_ESCAPED):
-            if self.pattern.search(normalise_unicode("NFC", text)):
-                return True
-            if "\\" not in text:
-                return False
-            text = _unescaped(text)
-        return self.pattern.search(normalise_unicode("NFC", text)) is not None
-
-    def places(self, data: bytes) -> Iterator[Fingerprint]:
-        """Yield the fingerprints of erased content found anywhere in some bytes."""
-        if len(data) < _WINDOW or not len(self._sums):
-            return
-        sums = _sums(data)
-        for place in np.flatnonzero(np.isin(sums, self._sums)).tolist():
-            found = Fingerprint(int(sums[place]), _hash(self.report.salt, data[place : place + _WINDOW]))
-            if found.hash in self._known[found.sums]:
-                yield found
-
-    def found(self, data: bytes) -> bool:
-        """Return whether these bytes contain the name or erased content."""
-        return self.names(data) or next(self.places(data), None) is not None
-
-
-def _of_person(name: str) -> str:
-    """Return a pattern for a name as whole words, with any space between them; it must ignore case."""
-    name = normalise_unicode("NFC", name)
-    cases = {one for one in (name.upper(), name.casefold()) if len(one) != len(name)}  # ß and SS
-    forms = (re.escape(one).replace(r"\ ", r"\s+") for one in (name, *sorted(cases)))
-    return _as_words(name, f"(?:{'|'.join(forms)})")
-
-
-def _of_source(name: str) -> str:
-    """Return a pattern for a source in texts about others, where the same word may mean something else."""
-    name = normalise_unicode("NFC", name)
-    escaped = re.escape(name)
-    if name in _OWN_WORDS:
-        return _CONVERSATION_OR_SOURCE.format(escaped)
-    return _VALUE.format(escaped) if re.fullmatch(r"\w+", name) else _as_words(name, escaped)
-
-
-def _as_words(text: str, pattern: str) -> str:
-    """Return the pattern of a text that must not be part of a longer word, except in scripts without spaces.
-
-    There every neighbour may begin another word, or be a particle.
-    """
-    spaceless = SPACELESS.pattern.removesuffix("+")
-    # Looked ahead for first: neighbours are then examined at few places.
-    before = "" if SPACELESS.match(text[0]) else rf"(?={pattern})(?<!(?!{spaceless})\w)"
-    behind = "" if SPACELESS.match(text[-1]) else rf"(?!(?!{spaceless})\w)"
-    return before + pattern + behind
-
-
-def _unescaped(text: str) -> str:
-    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _PLAINLY[found[2]], text)
-    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _sums(data: bytes) -> np.ndarray[Any, np.dtype[np.int64]]:
-    total = np.concatenate([[0], np.cumsum(np.frombuffer(data, np.uint8).astype(np.int64))])
-    over = np.concatenate([[0], np.cumsum(total)])
-    first = total[_WINDOW:] - total[:-_WINDOW]
-    second = over[_WINDOW + 1 :] - over[1:-_WINDOW] - _WINDOW * total[:-_WINDOW]
-    found: np.ndarray[Any, np.dtype[np.int64]] = (first << 20) | second
-    return found
-
-
-def _hash(salt: str, window: bytes) -> str:
-    return hashlib.blake2b(window, digest_size=12, key=salt.encode()).hexdigest()
-
-
-def _fingerprints(salt: str, content: str) -> list[Fingerprint]:
-    data = content.encode("utf-8")
-    windows = {
-        data[start : start + _WINDOW]: start
-        for run in _PLAIN.finditer(data)
-        for start in range(run.start(), run.end() - _WINDOW + 1, _STEP)
-    }
-    sums = _sums(data) if windows else ()
-    return [Fingerprint(int(sums[start]), _hash(salt, window)) for window, start in windows.items()]
 
 
 # --- erasing -------------------------------------------------------------------------------------------------------
@@ -241,21 +71,24 @@ def erase(
     person: str | None = None,
     source: str | None = None,
     namespace: str | None = None,
+    chunk_ids: Sequence[str] | None = None,
     dry_run: bool = True,
     progress: Progress | None = None,
     planned: Callable[[ErasureReport], None] | None = None,
 ) -> ErasureReport:
-    """Erase a person, or everything from a source, in all accessible namespaces of a store; or one whole namespace.
+    """Erase a person, or everything from a source, in all accessible namespaces of a store; a namespace; or chunks.
 
     Every chunk, active or archived, that names the person now or in a former version is removed, with its versions,
     links and terms; in other files the name is replaced or the record removed. A source is a conversation, a word of
     ``source``, or a value of provenance such as a path (of a folder, with all below it). For a namespace,
-    everything in it is removed, and nothing elsewhere.
+    everything in it is removed, and nothing elsewhere. Chunks are removed with every quotation of them in other files
+    and with every record that names them, also if they were deleted before.
 
     Args:
         person: the name, as a whole word in any case; at least two characters.
         source: the conversation, word or path, exactly.
         namespace: its name, exactly; namespaces below it are not erased.
+        chunk_ids: ids of chunks of the store's namespace, active or archived.
         dry_run: only report what would be erased.
         progress: called with (chunks examined, chunks in all).
         planned: called before anything is erased, with a report that lacks only files and events: should the erasure
@@ -266,7 +99,8 @@ def erase(
         ConflictError: within a batch, unless it is a dry run: an erasure cannot be rolled back with the batch.
         StoreReadOnly, StorageError: the store cannot be written; part may be erased, and a second run continues.
     """
-    name_to_erase = _checked(person, source, namespace)
+    wanted = None if chunk_ids is None else check_chunk_ids(chunk_ids)
+    name_to_erase = _checked(person, source, namespace, wanted)
     check_function(progress, "progress")
     check_flag(dry_run, "dry_run")
     report = ErasureReport(
@@ -277,7 +111,7 @@ def erase(
         dry_run=dry_run,
         salt=secrets.token_hex(8),
     )
-    plan = _planned(store, report, progress)
+    plan = _planned(store, report, progress) if wanted is None else _planned_chunks(store, report, wanted)
     if dry_run:
         for name in plan.found:
             _erase_in(store, name, plan)
@@ -292,9 +126,27 @@ def erase(
     return report
 
 
+def prepared_erasure(store: ChunkStore, chunk_ids: Sequence[str]) -> Callable[[], ErasureReport]:
+    """Return a function that erases chunks that are read now, also if they are deleted before it is called.
+
+    For transactions: it must be called after the transaction.
+    """
+    report = ErasureReport(at=format_time(store.clock()), dry_run=False, salt=secrets.token_hex(8))
+    plan = _planned_chunks(store, report, check_chunk_ids(chunk_ids))
+
+    def finish() -> ErasureReport:
+        with _in_part():
+            _carry_out(store, plan)
+        return report
+
+    return finish
+
+
 def _carry_out(store: ChunkStore, plan: _Plan) -> None:
     """Erase what was planned; a second run continues where one was cut off."""
     report, pending = plan.needles.report, store.files.exists(MARK)
+    # Of chunks that were read, every row is known.
+    by_id = not pending and (report.person, report.source, report.namespace) == (None,) * 3
     store.files.write(MARK, b"{}")
     changed = [name for name in plan.found if _erase_in(store, name, plan)]
     plan.runs = store.files.runs()
@@ -304,9 +156,10 @@ def _carry_out(store: ChunkStore, plan: _Plan) -> None:
     if report.chunk_ids or report.files or report.events or pending:
         # If an earlier run was killed, it is unknown which namespaces it had changed.
         touched = plan.spaces if pending else changed
+        erased_ids = {one for ids in plan.found.values() for one in ids}
         for name in touched:
-            _drop_undo_records(NamespaceReader(store, name), plan.needles, set(report.chunk_ids))
-        store.backend.purge(touched)
+            _drop_undo_records(NamespaceReader(store, name), plan.needles, erased_ids)
+        store.backend.purge(touched, rebuild=not by_id)
     store.files.remove(MARK)
 
 
@@ -326,7 +179,7 @@ class _Plan:
 
     spaces: list[str]
     runs: Runs
-    needles: _Matcher
+    needles: Matcher
     found: dict[str, list[str]] = field(default_factory=dict)
     strays: dict[str, list[str]] = field(default_factory=dict)
     versioned: set[str] = field(default_factory=set)
@@ -340,7 +193,7 @@ def _planned(store: ChunkStore, report: ErasureReport, progress: Progress | None
     if namespace is not None:
         report.remaining.append("the name of the namespace, in the audit log and in lists of namespaces")
     runs = store.files.runs()
-    plan = _Plan(list(dict.fromkeys([*owners(store, runs), store.namespace])), runs, _Matcher(report))
+    plan = _Plan(list(dict.fromkeys([*owners(store, runs), store.namespace])), runs, Matcher(report))
     for name in plan.spaces:
         if namespace in (None, name):
             plan.found[name] = _chosen(NamespaceReader(store, name), plan, progress)
@@ -357,8 +210,39 @@ def _planned(store: ChunkStore, report: ErasureReport, progress: Progress | None
     report.chunk_ids = [one for ids in plan.found.values() for one in ids]
     report.fingerprints = list(plan.prints)
     _keep_unique(store, plan)
-    plan.needles = _Matcher(report)  # of the content, too
+    plan.needles = Matcher(report)  # of the content, too
     return plan
+
+
+def _planned_chunks(store: ChunkStore, report: ErasureReport, ids: Sequence[str]) -> _Plan:
+    """Find the chunks with these ids; adds them and their fingerprints to the report."""
+    runs, reader = store.files.runs(), NamespaceReader(store)
+    plan = _Plan(list(dict.fromkeys([*owners(store, runs), store.namespace])), runs, Matcher(report))
+    plan.found = {name: [] for name in plan.spaces} | {store.namespace: list(dict.fromkeys(ids))}
+    if len(reader.states(ids)) < len(set(ids)):
+        strays = ((one, versions[-1].namespace) for one, versions in store.backend.stray_versions())
+        plan.strays = {store.namespace: [one for one, ns in strays if one in ids and ns == store.namespace]}
+    for chunk in reader.chunks(ids).values():
+        _add_prints([chunk, *reader.former(chunk.id)], plan)
+        plan.versioned.add(chunk.id)
+    known = {*reader.states(ids), *plan.strays.get(store.namespace, ())}
+    report.chunk_ids = [one for one in plan.found[store.namespace] if one in known]
+    report.fingerprints = list(plan.prints)
+    # All chunks are read only if a file that stays holds some of the text, which may be that of another chunk.
+    if _is_quoted(store, plan, Matcher(report)):
+        _keep_unique(store, plan)
+    plan.needles = Matcher(report)
+    return plan
+
+
+def _is_quoted(store: ChunkStore, plan: _Plan, needles: Matcher) -> bool:
+    for name in plan.spaces:
+        reader = NamespaceReader(store, name)
+        for file in reader.file_names(plan.runs):
+            data = None if file.startswith((UNDO, TRANSITIONS)) else reader.stored.read(file)
+            if data is not None and next(needles.places(data), None) is not None:
+                return True
+    return False
 
 
 def _erase_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
@@ -389,7 +273,7 @@ def _erase_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
 
 def _clean_shared(store: ChunkStore, plan: _Plan) -> None:
     """Clean the runs and the lines of the audit log that are of no known namespace."""
-    report, erased_ids = plan.needles.report, set(plan.needles.report.chunk_ids)
+    report, erased_ids = plan.needles.report, {one for ids in plan.found.values() for one in ids}
     _clean_files(NamespaceReader(store), list(plan.runs.get(None, ())), plan.needles, erased_ids)
     if store.confined:
         report.remaining.append(_TORN)
@@ -412,7 +296,7 @@ def _in_part() -> Iterator[None]:
         ) from error
 
 
-def _drop_undo_records(reader: NamespaceReader, needles: _Matcher, erased_ids: set[str]) -> None:
+def _drop_undo_records(reader: NamespaceReader, needles: Matcher, erased_ids: set[str]) -> None:
     """Remove records of the change that cleaned the files, since they contain the former content."""
     for name in reader.stored.names(UNDO, recursive=True):
         data = reader.stored.read(name) or b""
@@ -420,9 +304,13 @@ def _drop_undo_records(reader: NamespaceReader, needles: _Matcher, erased_ids: s
             reader.stored.remove(name)
 
 
-def _checked(person: str | None, source: str | None, namespace: str | None) -> str:
-    if sum(one is not None for one in (person, source, namespace)) != 1:
+def _checked(
+    person: str | None, source: str | None, namespace: str | None, chunk_ids: Sequence[str] | None = None
+) -> str:
+    if sum(one is not None for one in (person, source, namespace, chunk_ids)) != 1:
         raise InputError("nothing to erase was named", hint="name a person, a source or a namespace")
+    if chunk_ids is not None:
+        return ""
     if namespace is not None:
         return check_namespace(namespace)
     given = check_kind(source if person is None else person, str, "source" if person is None else "person")
@@ -461,12 +349,15 @@ def _choose_strays(store: ChunkStore, plan: _Plan) -> None:
 
 def _is_erased(states: list[Chunk], plan: _Plan) -> bool:
     """Return whether a chunk with these states is to be erased; if so, adds their fingerprints to the plan."""
-    report = plan.needles.report
-    if report.namespace is None and not any(_matches(one, plan.needles) for one in states):
+    if plan.needles.report.namespace is None and not any(_matches(one, plan.needles) for one in states):
         return False
-    for one in states:
-        plan.prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
+    _add_prints(states, plan)
     return True
+
+
+def _add_prints(states: list[Chunk], plan: _Plan) -> None:
+    for one in states:
+        plan.prints.update(dict.fromkeys(fingerprints_of(plan.needles.report.salt, one.content)))
 
 
 def _choose_damaged(store: ChunkStore, plan: _Plan) -> None:
@@ -487,7 +378,7 @@ def _of_namespace(name: str) -> re.Pattern[bytes]:
     return re.compile(rb'"(?:ns|namespace)": ?' + re.escape(msgspec.json.encode(name)))
 
 
-def _matches(chunk: Chunk, needles: _Matcher) -> bool:
+def _matches(chunk: Chunk, needles: Matcher) -> bool:
     if needles.report.person is not None:
         return needles.names(encode_chunk(chunk))
     return is_from(chunk, str(needles.report.source))
@@ -498,7 +389,7 @@ def _keep_unique(store: ChunkStore, plan: _Plan) -> None:
     report = plan.needles.report
     if not report.fingerprints:
         return
-    needles = _Matcher(report)
+    needles = Matcher(report)
     shared: set[Fingerprint] = set()
     for namespace in plan.spaces:
         reader, erased_ids = NamespaceReader(store, namespace), set(plan.found.get(namespace, ()))
@@ -510,7 +401,7 @@ def _keep_unique(store: ChunkStore, plan: _Plan) -> None:
     report.fingerprints = [one for one in report.fingerprints if one not in shared]
 
 
-def _clean_files(reader: NamespaceReader, names: list[str], needles: _Matcher, erased_ids: set[str]) -> None:
+def _clean_files(reader: NamespaceReader, names: list[str], needles: Matcher, erased_ids: set[str]) -> None:
     """Remove or redact files with the name or erased content, or that name erased chunks."""
     report = needles.report
     erase_all = report.namespace is not None
@@ -559,7 +450,7 @@ def _clean_versions(writer: NamespaceWriter, erased_ids: set[str]) -> None:
                     transaction.keep(former)
 
 
-def _end_runs(reader: NamespaceReader, runs: Runs, needles: _Matcher, erased_ids: set[str]) -> None:
+def _end_runs(reader: NamespaceReader, runs: Runs, needles: Matcher, erased_ids: set[str]) -> None:
     """Remove what runs recorded of the chunks before these were deleted, and the records of runs that go on.
 
     Such a run may have read a chunk that it has not recorded yet; without its file it records no more. One that was
@@ -574,7 +465,7 @@ def _end_runs(reader: NamespaceReader, runs: Runs, needles: _Matcher, erased_ids
             needles.report.files.append(f"{reader.namespace}: {name}")
 
 
-def _redacted(data: bytes, needles: _Matcher, erased_ids: set[str], *, by_line: bool) -> bytes:
+def _redacted(data: bytes, needles: Matcher, erased_ids: set[str], *, by_line: bool) -> bytes:
     """Return the text without the name and erased content; ``by_line``: drop every line that contains any."""
     kept = []
     if not by_line and needles.names(data):  # in the whole text: a line may end within the name
@@ -590,7 +481,7 @@ def _redacted(data: bytes, needles: _Matcher, erased_ids: set[str], *, by_line: 
     return b"".join(kept)
 
 
-def _redacted_event(event: dict[str, Any], needles: _Matcher, erased_ids: set[str]) -> dict[str, Any] | None:
+def _redacted_event(event: dict[str, Any], needles: Matcher, erased_ids: set[str]) -> dict[str, Any] | None:
     """Return an audit event without its data about erased chunks; None: the event is unchanged."""
     ids = [one for one in (event.get("chunk_id"), *(event.get("chunk_ids") or ())) if isinstance(one, str)]
     if needles.report.namespace is not None:
@@ -624,7 +515,7 @@ def _emptied(event: dict[str, Any]) -> dict[str, Any]:
     return {"ts": event.get("ts"), "op": event.get("op"), "ns": event.get("ns"), "erased": True}
 
 
-def _redacted_line(line: bytes, needles: _Matcher, erased_ids: set[str]) -> bytes | None:
+def _redacted_line(line: bytes, needles: Matcher, erased_ids: set[str]) -> bytes | None:
     """Return a stray line of the audit log without its data, empty if it cannot be read; None: it is unchanged."""
     event, named = parse_event(line), needles.report.namespace
     if event is not None and (event.get("erased") or (named is not None and event.get("op") == "erase")):
@@ -655,8 +546,9 @@ def verify_erasure(store: ChunkStore, report: ErasureReport) -> list[str]:
         InputError: the report does not name what was erased.
     """
     report = check_kind(report, ErasureReport, "report")
-    _checked(report.person, report.source, report.namespace)
-    needles = _Matcher(report)
+    named = (report.person, report.source, report.namespace)
+    _checked(*named, report.chunk_ids if named == (None, None, None) and report.chunk_ids else None)
+    needles = Matcher(report)
     spaces = list(dict.fromkeys([*owners(store), store.namespace]))
     found: dict[str, None] = {}
     for where, data in store.backend.stored_bytes(spaces):

@@ -26,13 +26,19 @@ CODES: dict[str, tuple[str, str]] = {
         "a later version of this program wrote it in a form that this one does not know",
         "left as it is: upgrade rlm-mem",
     ),
+    "outdated-for-git": (
+        "a .gitignore or .gitattributes of the memory is missing, or as an earlier version wrote it: git takes files "
+        "of one machine, such as tokens, or merges what it should not",
+        "writes it as new memories have it, and keeps your lines after it; git rm --cached FILE takes a file out",
+    ),
     "misnamed-file": (
         "the file name and the id inside differ, or the file is not in a folder of a month",
         "renames or moves the file, if that name is free",
     ),
     "duplicate-id": (
         "two files hold the same chunk",
-        "left in place for a person: remove one, or give it an id of its own",
+        "gives the text of the other file an id of its own, so that both are there; a file that says the same goes to "
+        "archive/damaged/",
     ),
     "archived-change": (
         "an archived chunk was changed since: git merged the change of one side with the deletion of the other, or "

@@ -120,6 +120,19 @@ def record_of(store: ChunkStore, change: LoggedChange) -> ChangeRecord | None:
     raise ConflictError(f"the record of the change {change.id} is no longer kept, so it cannot be undone")
 
 
+def why_final(store: ChunkStore, change: LoggedChange) -> str:
+    """Return why a change can never be undone, as a sentence; empty if it may be."""
+    created = {one.get("chunk_id") for one in change.events if one["op"] == "create"}
+    erased = [str(one.get("chunk_id")) for one in change.events if one["op"] == "erase"]
+    gone = next((one for one in erased if one not in created), None)
+    if gone is not None:
+        return f"{gone} was deleted permanently"
+    if change.id is None or not change.files:
+        return ""
+    kept = any(store.files.exists(f"{folder}/{change.id}.json") for folder in (UNDO, TRANSITIONS))
+    return "" if kept else "its record is no longer kept"
+
+
 def undo_change(store: ChunkStore, change: LoggedChange) -> str:
     """Revert the changes of a transaction to chunks and brain files, in one transaction; return the id of the undo.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cached_property
+from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from typing import Protocol
@@ -71,6 +72,20 @@ _FOR_GIT = (
     ),
     ("../.gitattributes", "# the same bytes on every system\n* -text\n"),
 )
+
+
+_FORMER_FOR_GIT = {
+    ".gitattributes": ((83, "3e3dbbacc4f733a3"), (178, "e6fa3ee56a6a8f3c")),
+    "../.gitignore": (
+        (162, "13bf96f4f1fbd66c"),
+        (231, "bfa7233ac8943983"),
+        (233, "441148165c9154da"),
+        (292, "ea29118546bfb02b"),
+        (77, "9caf3428cd0057ae"),
+    ),
+    "../.gitattributes": ((95, "bc7bcbe526cab774"),),
+}
+"""What earlier versions wrote into these files: its length in bytes, and a digest. More may stand after it."""
 
 
 class Layout:
@@ -167,6 +182,27 @@ class Layout:
             there = contextlib.suppress(FileExistsError)
             with files.translated(str(path)), there, path.open("x", encoding="utf-8") as file:
                 file.write(content)
+
+    def outdated_for_git(self) -> dict[str, bytes]:
+        """Return those of the files for git that an earlier version wrote or did not know, with their right contents.
+
+        A file that somebody else wrote or changed is left alone, except what stands after the text of this program.
+        """
+        found: dict[str, bytes] = {}
+        for name, content in _FOR_GIT:
+            if name.startswith("../") and self.base.name != "memory":
+                continue
+            try:
+                data = self.absolute(name).read_bytes()
+            except FileNotFoundError:
+                found[name] = content.encode()
+                continue
+            for size, digest in _FORMER_FOR_GIT.get(name, ()):
+                if blake2b(data[:size], digest_size=8).hexdigest() == digest and not data.startswith(
+                    content.encode()
+                ):
+                    found[name] = content.encode() + data[size:]
+        return found
 
     def own_files(self) -> Iterator[Path]:
         """Yield the files below the folders of the store, and of the brain: its own folder may hold others, too."""

@@ -10,7 +10,16 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import NEWER_VERSION, ORDERED_LINK_TYPES, Chunk, decode_chunk, encode_chunk, is_chunk_id
+from rlm_mem.chunk import (
+    NEWER_VERSION,
+    ORDERED_LINK_TYPES,
+    Chunk,
+    content_hash,
+    decode_chunk,
+    encode_chunk,
+    is_chunk_id,
+    new_chunk_id,
+)
 from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageError
 from rlm_mem.merging import MERGE_CONFLICT, NOT_FETCHED, sides
 from rlm_mem.results import Progress
@@ -33,11 +42,13 @@ from rlm_mem.store.core.records import (
     IndexEntry,
     is_mirror,
 )
+from rlm_mem.store.core.succession import replacing_nothing
 from rlm_mem.store.local.backup import abandoned_backups, remove_abandoned_backups
 from rlm_mem.store.local.folder import Layout, former_versions, read_chunk_file, status_at
 from rlm_mem.store.local.prepare import ChunkFile, read_files
 from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.schema import in_pages, shows_damage
+from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -113,6 +124,8 @@ def _findings(store: ChunkStore, index: LocalIndex, progress: Progress | None) -
     of_chunks = read_files(str(layout.base), chain(_listed(layout), _version_files(versions)), "", count=total,
                            processes=store.config.store.processes)  # fmt: skip
     yield from _unnamed(layout)
+    for name in layout.outdated_for_git() if (layout.base / ".gitignore").exists() else ():
+        yield Finding("outdated-for-git", f"{name} is not as this version writes it", name)
     yield from _overlooked(layout)
     damaged_versions: list[Finding] = []
     unknown: dict[str, str] = {}
@@ -302,8 +315,7 @@ def _duplicate_id(layout: Layout, chunk_id: str, used: str, path: str) -> Findin
                 return Finding("archived-change", message, path, chunk_id)
     return Finding(
         "duplicate-id",
-        f"{chunk_id} is in {used}, which is used, and in {path}: remove one, or give it an id of its own, inside and "
-        "as its name",
+        f"{chunk_id} is in {used}, which is used, and in {path}, which is not: repair gives its text an id of its own",
         path,
         chunk_id,
     )
@@ -417,6 +429,13 @@ def mend_folder(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
         return chunk is not None
     if finding.code == "archived-change":
         return _keep_change(store, index, finding)
+    if finding.code == "outdated-for-git":
+        content = index.layout.outdated_for_git().get(finding.file or "")
+        if content is not None:
+            files.write_atomic(index.layout.absolute(finding.file or ""), content)
+        return content is not None
+    if finding.code == "duplicate-id":
+        return _keep_both(store, index, finding)
     if finding.code == "leftover-backup":
         remove_abandoned_backups(index.layout.base)
         return True
@@ -446,6 +465,39 @@ def _keep_change(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool
         else:
             files.make_folder(kept.parent)
             files.publish(layout.absolute(archived), kept)
+    store.sync(full=True)
+    return True
+
+
+def _keep_both(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
+    """Store what the unused file of a chunk says as a chunk of its own, or set the file aside if it says nothing else.
+
+    The new chunk is no successor: what the chunk replaces, or is replaced by, stays as it is.
+    """
+    layout, row = index.layout, find_row(index.connection, finding.chunk_id or "")
+    path = layout.absolute(finding.file or "")
+    used = store.backend.read(row) if row is not None and row.path != finding.file else None
+    if used is None or not path.exists():
+        return False
+    copy = decode_chunk(files.read_signed(path)[0])
+    versions = former_versions(layout, used.id, below=ANY_REVISION)
+    known = [used, *(one.chunk for one in versions)]
+    if any((one.content, state_of(one)) == (copy.content, state_of(copy)) for one in known):
+        # Under the name of the chunk, so that an erasure of it finds the file.
+        kept = layout.damaged / f"{used.id}.json.{store.clock():%Y%m%dT%H%M%S%f}"
+        files.make_folder(kept.parent)
+        files.publish(path, kept)
+    else:
+        origin = {**copy.metadata.provenance, "original_id": copy.id}
+        own = replacing_nothing(copy)
+        own.revision, own.metadata.superseded_by, own.metadata.provenance = 1, None, origin
+        own.metadata.content_hash, own.tokens = content_hash(own.content), count_tokens(own.content)
+        part = store.confined_to(own.namespace, actor=store.actor)
+        with part.batch():
+            while own.id == copy.id or store.backend.id_taken(own):
+                own.id = new_chunk_id(store.clock())
+            part.adopt(own, archived=status_at(finding.file or "") == ARCHIVED)
+        files.remove(path)
     store.sync(full=True)
     return True
 

@@ -537,7 +537,7 @@ class LocalBackend(LocalIndex, Backend):
             with self.transaction(namespace) as transaction:
                 transaction.erase_versions(chunk_id)
 
-    def purge(self, namespaces: Sequence[str]) -> None:
+    def purge(self, namespaces: Sequence[str], *, rebuild: bool = True) -> None:
         """Rebuild and vacuum the index, so that neither its terms nor its free pages contain erased text.
 
         What killed backups left is removed: it has links to erased files.
@@ -545,7 +545,8 @@ class LocalBackend(LocalIndex, Backend):
         from rlm_mem.store.local.backup import remove_abandoned_backups
 
         namespace = next(iter(namespaces), DEFAULT_NAMESPACE)  # all namespaces share one index
-        self.rebuild(namespace)
+        if rebuild:
+            self.rebuild(namespace)
         with schema.translated(self.layout.database), self._index_transaction(self.connection):
             local.drop_unused_terms(self.connection)
         self.vacuum(namespace)

@@ -578,10 +578,11 @@ class PostgresBackend(Backend):
         for namespace in namespaces:
             yield from damaged_texts(self.pool(namespace).rows, namespace)
 
-    def purge(self, namespaces: Sequence[str]) -> None:
+    def purge(self, namespaces: Sequence[str], *, rebuild: bool = True) -> None:
         """Rebuild the derived rows, remove unused names, and free the space of deleted rows."""
         for namespace in namespaces:
-            self.rebuild(namespace)
+            if rebuild:
+                self.rebuild(namespace)
             with self.transaction(namespace) as transaction:
                 drop_unused(transaction, namespace)
         for pool in dict.fromkeys(map(self.pool, namespaces)):
