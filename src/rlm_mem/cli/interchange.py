@@ -211,6 +211,8 @@ def _show(report: ImportReport) -> None:
             f"secrets: {report.secrets_hidden:,} {hidden}, {total - report.secrets_hidden:,} as they are ({named})",
             "yellow",
         )
+    if report.change:
+        print_text(f"  rlm-mem undo {report.change} undoes it", "dim")
     for notice in report.notices[:10]:
         print_text(f"note: {one_line(notice.where, 120)}: {one_line(notice.text)}", "yellow")
     for name, entries, total in (
