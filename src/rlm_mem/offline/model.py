@@ -310,7 +310,11 @@ def _reading_for_program(called: dict[str, Any], weights: Weights) -> dict[str, 
     found = read(question, passages, weights)
     if not names_deed(question, found.passages):
         found = replace(found, confidence=min(found.confidence, SURE))
-    answered = found.answer is not None and found.answerable >= weights.bar
+    answered = (
+        found.answer is not None
+        and found.answerable >= weights.bar
+        and names_attribute(question, found.passages)
+    )
     given = called.get("sought")
     sought = [str(one) for one in given] if isinstance(given, list) else []
     way = follow(question, passages, sought)
@@ -327,8 +331,6 @@ def _reading_for_program(called: dict[str, Any], weights: Weights) -> dict[str, 
         if told is not None and (not answered or (told.confidence > SURE and len(found.passages) == 1)):
             found, answered = told, True
     found = with_correction(found)
-    if answered and not names_attribute(question, found.passages):
-        found = replace(found, confidence=min(found.confidence, SURE))
     sure = answered and found.confidence > SURE
     cited = list(found.passages) if answered else []
     if near and not sure:

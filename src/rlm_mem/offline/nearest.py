@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rlm_mem.models.base import SURE
-from rlm_mem.offline.closest import has_name, is_related, names_deed
+from rlm_mem.offline.closest import has_name, is_related, names_attribute, names_deed
 from rlm_mem.offline.extraction import MAX_WORDS, trimmed
 from rlm_mem.offline.features import with_unspoken_names
 from rlm_mem.offline.notes import EXACT_FIT, is_notes, nearest_line
@@ -73,7 +73,7 @@ def quotation(question: Question, passages: Sequence[Passage], near: Sequence[fl
     line = nearest_line(question, passage) if passage is not None else None
     if passage is None or line is None or (question.kind in _OF_FORM and line.fit < 0):
         return None
-    if not is_related(question, passage):
+    if not (is_related(question, passage) and names_attribute(question, [passage])):
         return None
     text = _quoted(passage, line.sentence, line.number)
     others = (score for one, score in current if one.chunk_id != passage.chunk_id)
