@@ -145,9 +145,14 @@ def _is_named_later(question: Question, found: Quotation, passages: Sequence[Pas
 
 
 def _may_tell_deed_elsewhere(question: Question, found: Quotation, passages: Sequence[Passage]) -> bool:
-    """Whether the memory does not have the deed asked for, and another one is about the same person or thing."""
+    """Whether the memory does not have the deed asked for, and a later one is about the same person or thing."""
+    at = found.passage.at
     return not names_deed(question, [found.passage]) and any(
-        has_name(question, one) for one in passages if one.current and one.chunk_id != found.passage.chunk_id
+        has_name(question, one)
+        for one in passages
+        if one.current
+        and one.chunk_id != found.passage.chunk_id
+        and (at is None or one.at is None or one.at > at)
     )
 
 
