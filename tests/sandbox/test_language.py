@@ -70,6 +70,7 @@ def test_an_empty_list_for_an_unknown_speaker_names_the_known_ones(session: REPL
     for call, known in (
         ("turns(author='Anna')", "turns is empty, since the memory has no speaker 'Anna': it has 'Ana'"),
         ("grep('guitar', author='Zoe')", "it has 'Assistant', 'User', 'Ana', 'Ben'"),
+        ("outline(author='Anna')", "outline is empty, since the memory has no speaker 'Anna': it has 'Ana'"),
         (
             "search('guitar', speaker='Bem')",
             "search is empty, since the memory has no speaker 'Bem': it has 'Ben'",
