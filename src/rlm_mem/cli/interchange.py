@@ -176,6 +176,9 @@ def import_(
         raise typer.Exit(1)
 
 
+_SHOWN = 5  # new chunks of a dry run
+
+
 def _show(report: ImportReport) -> None:
     title = "would be imported" if report.dry_run else "imported"
     print_text(f"{title}: {amount(report.created, 'new chunk')} from {report.source}", "bold")
@@ -211,6 +214,10 @@ def _show(report: ImportReport) -> None:
             f"secrets: {report.secrets_hidden:,} {hidden}, {total - report.secrets_hidden:,} as they are ({named})",
             "yellow",
         )
+    for sample in report.samples[:_SHOWN]:
+        print_text(f"  {one_line(sample.where, 120)}: {one_line(sample.text)}", "dim")
+    if report.created > _SHOWN and report.samples:
+        print_text(f"  and {report.created - _SHOWN:,} more new chunks", "dim")
     if report.change:
         print_text(f"  rlm-mem undo {report.change} undoes it", "dim")
     for notice in report.notices[:10]:
