@@ -93,6 +93,26 @@ def test_the_nearest_brain_is_found_by_any_folder_of_a_brain(
         assert load_personality("PIRATE")["mode"] == "PIRATE"
 
 
+def test_a_folder_that_was_made_a_brain_is_used_in_it_and_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    monkeypatch.chdir(notes)
+    assert main(("store", "init", ".")) == 0
+    assert main(("remember", "The gate is green.")) == 0
+    assert locate() == notes and not (tmp_path / "home").exists()
+    (notes / "deep" / "brain" / "memory").mkdir(parents=True)
+    monkeypatch.chdir(notes / "deep")
+    assert locate() == notes / "deep" / "brain", "the nearest one"
+    monkeypatch.chdir(notes / "memory" / "chunks")
+    assert locate() == notes
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "memory").mkdir()  # of some other program
+    assert locate() == tmp_path / "home" / ".local" / "share" / "rlm-mem" / "brain"
+
+
 @pytest.mark.parametrize(
     ("dsn", "shown"),
     [

@@ -574,8 +574,9 @@ def locate(
 ) -> Path | str:
     """The brain that a command uses.
 
-    It is the argument, ``RLM_MEM_BRAIN``, the nearest ``brain/`` with a store in the working folder or above it, else
-    the brain of the user's data folder. A DSN (``postgresql://…``) is returned unchanged.
+    It is the argument, ``RLM_MEM_BRAIN``, the nearest of the working folder and those above it that has a ``brain/``
+    with a store or is a brain itself, else the brain of the user's data folder. A DSN (``postgresql://…``) is returned
+    unchanged.
 
     Raises:
         InvalidConfig: the address is of another kind, such as ``mysql://…``.
@@ -584,7 +585,13 @@ def locate(
     named = path if path is not None else env.get("RLM_MEM_BRAIN") or None
     if named is not None:
         return checked_place(named)
-    return nearest_brain(Path("brain"), cwd or working_folder()) or user_data_brain(env)
+    here = cwd or working_folder()
+    for folder in (here, *here.parents):
+        if _is_brain(folder / "brain"):
+            return folder / "brain"
+        if (folder / "memory" / "chunks").is_dir():  # a brain of any name
+            return folder
+    return user_data_brain(env)
 
 
 def nearest_brain(path: Path, start: Path, top: Path | None = None) -> Path | None:

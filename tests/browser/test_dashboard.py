@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -59,8 +61,18 @@ def test_every_page_fits_is_accessible_and_causes_no_browser_errors(open_page: O
         f"/memories/{one}/edit",
         f"/memories/{one}/history",
         f"/recalls/{newest_run(brain)}",
+        "/memories/import",
     ]
-    page = open_page("/memories")
+    page = open_page("/memories/import")
+    page.get_by_label("Files").set_input_files(
+        [
+            {"name": "lock.md", "mimeType": "text/markdown", "buffer": b"The lock is oiled in March. " * 30},
+            {"name": "cut.json", "mimeType": "", "buffer": b'[{"role": "user", "content": "Hello."}, {'},
+        ]
+    )
+    page.get_by_role("button", name="Show what would be stored").click()
+    page.get_by_role("button", name="Discard").wait_for()
+    paths.append(urlsplit(page.url).path)
     found = []
     for path in paths:
         page.goto(path)
@@ -482,6 +494,41 @@ def test_a_check_runs_and_ends_by_itself(open_page: Open) -> None:
     page.get_by_role("button", name="Check now").or_(page.get_by_role("button", name="Check again")).click()
     page.get_by_role("button", name="Check again").wait_for()
     page.get_by_text(re.compile("No problems found|What a repair would do")).wait_for()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_folder_is_imported_and_that_is_undone_by_the_keyboard(
+    open_page: Open, brain: Path, tmp_path: Path, scripts: bool
+) -> None:
+    name = f"notes-{scripts}"
+    (folder := tmp_path / name / "sub").mkdir(parents=True)
+    (folder / "weir.md").write_text(f"The weir has {7 + scripts} gates of oak.")
+    os.utime(folder / "weir.md", (1_600_000_000, 1_600_000_000))
+    (folder.parent / "map.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    page = open_page("/memories", **({} if scripts else {"java_script_enabled": False}))
+    page.get_by_role("link", name="Import", exact=True).click()
+    if scripts:
+        page.get_by_role("button", name="Show what would be stored").press("Enter")
+        page.get_by_text("No file is chosen.").wait_for()
+    page.get_by_label("or a folder").set_input_files(str(folder.parent))
+    page.get_by_role("button", name="Show what would be stored").press("Enter")
+    page.get_by_text("gates of oak").wait_for()
+    assert page.get_by_text("1 other file without memories").count() == 1
+    page.get_by_role("button", name="Import").press("Enter")
+    page.get_by_text("Imported.").wait_for()
+    with Memory.open(brain) as memory:
+        (made,) = memory.search(f"weir {7 + scripts} gates", limit=1)
+        chunk = memory.get(made.chunk_id)
+    assert chunk is not None and f"{7 + scripts} gates" in chunk.content
+    if scripts:
+        assert str(chunk.metadata.occurred_at).startswith("2020-09-13T12:26:40")
+        page.keyboard.press("Tab")  # the notice has the focus
+        page.keyboard.press("Enter")
+    else:
+        page.get_by_role("button", name="Undo").click()
+    page.get_by_text("Undone.").wait_for()
+    with Memory.open(brain) as memory:
+        assert memory.get(made.chunk_id) is None
 
 
 def test_without_scripts_pages_are_read_searched_and_acted_on(open_page: Open, brain: Path) -> None:

@@ -1,7 +1,9 @@
-"""`rlm-mem import` of what cannot be imported: it ends with 1 and names each file with its reason."""
+"""`rlm-mem import` names each file that cannot be imported, ending with 1 without any other, and says what it did."""
 
 from __future__ import annotations
 
+import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -69,3 +71,16 @@ def test_junk_beside_memories_is_named_and_the_rest_is_imported(run: Run, tmp_pa
     assert ran.code == 0 and ran.json["created"] == 1
     named = {problem["where"].partition(",")[0] for problem in ran.json["problems"]}
     assert named == {name for name in JUNK if name.endswith((".json", ".jsonl", ".md"))}
+
+
+def test_a_dry_run_shows_what_is_new_and_an_import_how_to_undo_it(run: Run, tmp_path: Path) -> None:
+    texts = [{"role": "user", "content": f"Tram {number} is red."} for number in range(3)]
+    (tmp_path / "talk.json").write_text(json.dumps(texts))
+    planned = run("import", str(tmp_path / "talk.json"), "--dry-run")
+    assert "talk.json, entry 1: User: Tram 0 is red." in " ".join(planned.out.split())
+    assert "undo" not in planned.out
+    done = run("import", str(tmp_path / "talk.json"))
+    change = re.search(r"rlm-mem undo (\S+) undoes it", " ".join(done.out.split()))
+    assert change and "Tram 0" not in done.out
+    assert run("undo", change[1]).code == 0
+    assert run("list", "--json").json == []

@@ -844,3 +844,34 @@ def test_a_sync_within_a_batch_is_a_part_of_its_change(store: ChunkStore, folder
         assert undone.change == report.change
         assert [chunk.content for chunk in store.iter_chunks()] == [KEY]
         assert sync_folder(store, folder).added == report.added
+
+
+DRAWING = """<?xml version="1.0"?>
+<!-- the pump -->
+<svg xmlns="http://www.w3.org/2000/svg" xmlns:s="http://www.w3.org/2000/svg" width="9"><title>Pump layout</title>
+<style>.a { fill: red }</style><g stroke="#000"><path d="M0 0L10 10"/><s:text x="3">Valve <tspan>B</tspan> closes
+ first</s:text><text>Valve <tspan>B</tspan> closes first</text><desc>Seen from the lock &amp; weir</desc></g></svg>"""
+
+
+def test_of_a_drawing_its_texts_are_remembered_not_its_markup(store: ChunkStore, tmp_path: Path) -> None:
+    folder = tmp_path / "drawings"
+    declared = '<!DOCTYPE svg [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><svg><text>&b;</text></svg>'
+    write(
+        folder,
+        {
+            "pump.svg": DRAWING,
+            "icon.SVG": '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0"/></svg>',
+            "broken.svg": "<svg><text>Half",
+            "bomb.svg": declared,
+        },
+    )
+    report = sync_folder(store, folder)
+    assert report.added == ["pump.svg"]
+    assert {one.where: one.reason for one in report.refused} == dict.fromkeys(
+        ("icon.SVG", "broken.svg", "bomb.svg"), "a drawing without text"
+    )
+    assert not report.failed, "as for other pictures"
+    [hit] = search(store, "Which valve closes first?")
+    chunk = store.get_chunk(hit.chunk_id)
+    assert chunk is not None
+    assert chunk.content == "Pump layout\nValve B closes first\nSeen from the lock & weir"

@@ -165,7 +165,11 @@ def test_a_dry_run_of_changed_texts_counts_as_the_import(store: ChunkStore, tmp_
         talk.write_text("\n".join(map(json.dumps, texts[1])))
         for source in (note, talk):
             planned, done = import_source(store, source, dry_run=True), import_source(store, source)
-            assert {**vars(planned), "dry_run": False, "chunk_ids": done.chunk_ids} == vars(done)
+            assert len(planned.samples) == done.created
+            assert planned.change is None
+            assert done.change in {event.get("change") for event in store.events()}
+            differing = {"dry_run": False, "chunk_ids": done.chunk_ids, "samples": [], "change": done.change}
+            assert {**vars(planned), **differing} == vars(done)
 
 
 def test_secrets_stored_beside_an_import_are_logged(

@@ -107,6 +107,47 @@ def test_a_memory_of_another_role_or_of_a_day_that_is_over_is_no_answer(tmp_path
         assert memory.recall(asked).content is None
 
 
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("What is the colour of the moon?", "Dana drinks green tea, Ben drinks coffee."),
+        ("Which colour is the moon?", "Her coffee is black."),
+        ("What colour are the curtains?", "Coffee is at nine in the blue room."),
+    ],
+)
+def test_a_member_of_a_class_does_not_relate_a_memory_to_another_subject(
+    tmp_path: Path, question: str, note: str
+) -> None:
+    result = ask(tmp_path, question, note)
+    assert (result.outcome, result.suggestion) == ("not held", None)
+
+
+def test_a_member_of_a_class_relates_a_memory_of_the_subject(tmp_path: Path) -> None:
+    result = ask(tmp_path, "What colour is the room for coffee?", "Coffee is at nine in the blue room.")
+    assert "blue" in str(result.content or result.suggestion)
+
+
+def test_what_else_is_known_of_a_thing_is_no_answer_to_an_attribute(tmp_path: Path) -> None:
+    note = "The camera on the reef frame uploads one picture each hour to the folder reefcam."
+    for question in ("Which make is the camera on the reef frame?", "Which make is the camera?"):
+        result = ask(tmp_path, question, note)
+        assert (result.outcome, result.content, result.suggestion) == ("closest only", None, None)
+        assert "uploads one picture" in result.sources[0].excerpt
+    result = ask(tmp_path, "Which make is the drill?", "The make of the drill is Hilti.")
+    assert "Hilti" in str(result.content)
+
+
+def test_who_did_something_else_is_no_sure_answer(tmp_path: Path) -> None:
+    notes = (
+        "Stray tabby, no chip; Petra named her Wanda and she stays in box 3.",
+        "Wanda was adopted by Mr. Odermatt.",
+    )
+    result = ask(tmp_path, "Who took in the stray cat Wanda?", *notes)
+    assert result.content is None
+    result = ask(tmp_path, "Who adopted Wanda?")
+    assert "Odermatt" in str(result.content)
+
+
 def test_a_memory_whose_names_a_later_note_on_the_question_has_too_is_no_answer(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "brain", llm="offline") as memory:
         for one in _OTHERS:

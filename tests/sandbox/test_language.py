@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,7 @@ def test_an_empty_list_for_an_unknown_speaker_names_the_known_ones(session: REPL
     for call, known in (
         ("turns(author='Anna')", "turns is empty, since the memory has no speaker 'Anna': it has 'Ana'"),
         ("grep('guitar', author='Zoe')", "it has 'Assistant', 'User', 'Ana', 'Ben'"),
+        ("outline(author='Anna')", "outline is empty, since the memory has no speaker 'Anna': it has 'Ana'"),
         (
             "search('guitar', speaker='Bem')",
             "search is empty, since the memory has no speaker 'Bem': it has 'Ben'",
@@ -121,6 +123,20 @@ def test_short_programs_answer_typical_questions(session: REPLSession) -> None:
     assert denied == [("I have never flown a kite.", "We flew a kite at the beach.")]
 
 
+def test_neighbours_are_cut_to_rows_if_a_program_says_how_long(session: REPLSession) -> None:
+    (middle,) = session.execute("[t['chunk_id'] for t in turns(contains='sold')]")
+    whole = session.execute(f"neighbors({middle!r}, before=9)['before']")
+    rows = session.execute(f"neighbors({middle!r}, before=9, chars=20)['before']")
+    assert whole and [row["chunk_id"] for row in rows] == [chunk["id"] for chunk in whole]
+    for row, chunk in zip(rows, whole, strict=True):
+        assert (
+            set(row) == {"chunk_id", "id", "date", "speaker", "text"}
+            and row["date"] == chunk["occurred_at"][:10]
+        )
+        assert len(row["text"]) <= 21 and chunk["content"].startswith(row["text"].rstrip("…"))
+    assert session.execute(f"neighbors({middle!r}, chars=20)['after']") == []
+
+
 def test_lines_are_those_of_their_speakers_in_order_and_in_pages(session: REPLSession) -> None:
     assert session.execute("[t['speaker'] for t in turns(conversation_id='talk')]") == [
         "Ana", "Ben", "Ana", "Ana", "Ben", "Ana",
@@ -129,6 +145,14 @@ def test_lines_are_those_of_their_speakers_in_order_and_in_pages(session: REPLSe
         "A blue one, for 300 euros.",
         "I have sold the guitar.",
     ]
+
+    def both(word: str) -> Any:
+        return session.execute(f"turns(contains=['guitar', {word!r}], every=True)")
+
+    assert [(row["text"], row["matches"]) for row in both("SOLD")] == [
+        ("I have sold the guitar.", ["sold", "guitar"])
+    ]
+    assert both("$9") == both("zebra") == []
     assert session.execute("turns(limit=2, offset=1)") == session.execute("turns(limit=3)[1:]")
     note = session.execute("turns(contains='masts')")
     assert [(t["speaker"], t["text"], t["reply"]) for t in note] == [(None, "The boat has two masts.", "")]

@@ -7,7 +7,8 @@ import time
 from hypothesis import given, strategies as st
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.search.api import excerpts
+from rlm_mem.ingest.remember import remember
+from rlm_mem.search.api import excerpts, search
 from rlm_mem.search.query import analyse_query
 from rlm_mem.search.snippets import MAX_SNIPPET, snippet
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -49,6 +50,48 @@ def test_a_cut_segment_begins_with_the_sentence_that_matched_if_that_is_near() -
     far = f"{'Filler words here. ' * 30}I prefer {'quiet things, and ' * 30}the lighthouse keeper's violin."
     shown = snippet(far, 0, len(far), QUERY)
     assert shown.startswith("…") and shown.endswith("the lighthouse keeper's violin.")
+
+
+TABLE = """# Instruments
+
+| Instrument | Keeper | Place |
+|:--|---|---|
+| drum | the miller | barn |
+| violin | the lighthouse keeper | attic |
+| harp | Ana | hall |
+"""
+
+
+def test_a_row_of_a_table_is_shown_with_its_head_and_the_head_with_the_row_that_matches(
+    store: ChunkStore,
+) -> None:
+    remember(store, TABLE)
+    head = "| Instrument | Keeper | Place |"
+    for question, row in (
+        ("Where is the harp?", "| harp | Ana | hall |"),
+        ("keeper instrument place", "| violin | the lighthouse keeper | attic |"),
+        ("instrument place of the miller", "| drum | the miller | barn |"),
+        ("place of the attic", "| violin | the lighthouse keeper | attic |"),
+    ):
+        assert search(store, question)[0].snippet == f"{head} … {row}"
+    start = TABLE.index("| Instrument")
+    assert snippet(TABLE, start, TABLE.index("| drum"), QUERY) == (
+        f"{head} … | violin | the lighthouse keeper | attic |"
+    )
+    alone = TABLE[: TABLE.index("| drum")]
+    assert snippet(alone, start, len(alone), QUERY) == f"{head} |:--|---|---|", "a head without rows"
+    wide = TABLE.replace("Place", "Place " * 80)
+    assert snippet(wide, wide.index("| harp"), len(wide), QUERY) == "| harp | Ana | hall |", "no room"
+    plain = "| a | b |\n| c | d |\n"
+    assert snippet(plain, 10, 20, QUERY) == "| c | d |", "no head"
+
+
+def test_an_excerpt_is_cut_around_the_row_of_a_snippet(store: ChunkStore) -> None:
+    row = "| violin | the lighthouse keeper | attic |"
+    text = f"{'Filler words here. ' * 60}\n\n{TABLE}\n{'More filler text. ' * 60}"
+    chunk = Chunk("chunk-2026-01-01-00000001", text, 1)
+    lines = {chunk.id: [f"| Instrument | Keeper | Place | … {row}"]}
+    assert row in excerpts(store, "unrelated", [chunk], longest=[300], lines=lines)[chunk.id]
 
 
 @given(st.text(max_size=1200), st.integers(0, 1200), st.integers(0, 1200))

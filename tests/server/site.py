@@ -57,7 +57,7 @@ class Site:
 def opened(brain: Path | str, **settings: Any) -> Iterator[Site]:
     """The dashboard over a brain."""
     state = ServerState(Settings(brain=brain, actor="dashboard", llm="offline", **settings))
-    keys = Keys("t" * 32, PORT)
+    keys = Keys("t" * 32, PORT, tokens=state.opened.tokens)
     with TestClient(create_app(state, keys=keys, port=PORT, dashboard=True), base_url=HOME) as client:
         assert client.get(f"/login?code={keys.new_code()}").status_code == 200
         yield Site(client, state)

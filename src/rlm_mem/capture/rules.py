@@ -47,8 +47,12 @@ _REFERS = late(r"(?:\S+\s+){1,5}(?:it|them)\b", re.IGNORECASE)
 #: A name within a sentence: a word with a capital letter other than the first, `code`, or an identifier.
 _NAME = late(r"[\w,] (?:[A-Z]\w|`\S)|\w_\w|[a-z][A-Z]")
 
-_RULE = late(r"\w,? (?:not|instead of|rather than|over) \w|^(?:always|never|do not|don.t) ", re.IGNORECASE)
-"""Matches a contrast and a standing rule: "tabs, not spaces", "Never push to main."."""
+_RULE = late(
+    r"\w,? (?:not|instead of|rather than|over) \w|^(?:(?:please|also|and|but|so|from now on|going forward),? ){0,3}"
+    r"(?:always|never|do not|don.t) ",
+    re.IGNORECASE,
+)
+"""Matches a contrast and a standing rule: "tabs, not spaces", "Never push to main.", "Please always use tabs."."""
 
 _QUOTED_LINE = late(r"^[ \t]*>.*$", re.MULTILINE)
 _ASKED_CONFIDENCE = 0.85  # of a sentence that the user asked to keep

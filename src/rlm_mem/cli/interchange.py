@@ -176,6 +176,9 @@ def import_(
         raise typer.Exit(1)
 
 
+_SHOWN = 5  # new chunks of a dry run
+
+
 def _show(report: ImportReport) -> None:
     title = "would be imported" if report.dry_run else "imported"
     print_text(f"{title}: {amount(report.created, 'new chunk')} from {report.source}", "bold")
@@ -205,6 +208,22 @@ def _show(report: ImportReport) -> None:
         print_pairs(shown)
     if report.documents is not None and report.documents.moved_from is not None:
         print_text(f"note: it is the folder {report.documents.moved_from}, which was moved here", "yellow")
+    if report.secrets:
+        named = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(report.secrets.items()))
+        total = sum(report.secrets.values())
+        hidden = "would be redacted" if report.dry_run else "redacted"
+        print_text(
+            f"secrets: {report.secrets_hidden:,} {hidden}, {total - report.secrets_hidden:,} as they are ({named})",
+            "yellow",
+        )
+    for sample in report.samples[:_SHOWN]:
+        print_text(f"  {one_line(sample.where, 120)}: {one_line(sample.text)}", "dim")
+    if report.created > _SHOWN and report.samples:
+        print_text(f"  and {report.created - _SHOWN:,} more new chunks", "dim")
+    if report.change:
+        print_text(f"  rlm-mem undo {report.change} undoes it", "dim")
+    for notice in report.notices[:10]:
+        print_text(f"note: {one_line(notice.where, 120)}: {one_line(notice.text)}", "yellow")
     for name, entries, total in (
         ("kept", report.conflicts, report.kept),
         ("not read", report.problems, report.problem_count),

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from starlette.responses import Response
 
-from rlm_mem.dashboard.requests import PageRequest
+from rlm_mem.dashboard.requests import PageRequest, local_address
 from rlm_mem.dashboard.words import address, day, operation_done
 from rlm_mem.results import RecordedChange
 
@@ -42,9 +42,9 @@ def changes_page(request: PageRequest) -> Response:
 
 
 def undo(request: PageRequest) -> Response:
-    """Undo one change."""
+    """Undo one change, and show the page from which that was asked."""
     request.carry_out("undoChange", {}, change=request.text("change", 200))
-    return request.go("/changes", "taken-back")
+    return request.go(local_address(request.text("back", 8_000)) or "/changes", "taken-back")
 
 
 def _description(change: RecordedChange) -> str:

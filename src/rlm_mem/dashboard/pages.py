@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -15,6 +14,7 @@ from rlm_mem.dashboard import (
     changes_page,
     costs_page,
     graph,
+    imports,
     integrity_page,
     memories,
     memory_page,
@@ -25,7 +25,14 @@ from rlm_mem.dashboard import (
     tokens_page,
 )
 from rlm_mem.dashboard.rendering import HEADERS, static_file
-from rlm_mem.dashboard.requests import NamespaceCache, PageRequest, form_of, namespaces_route, page_route
+from rlm_mem.dashboard.requests import (
+    NamespaceCache,
+    PageRequest,
+    form_of,
+    local_address,
+    namespaces_route,
+    page_route,
+)
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.http.streams import stream
 from rlm_mem.operations.changes import ChangeFeed
@@ -34,6 +41,7 @@ from rlm_mem.operations.server import model_name
 from rlm_mem.operations.state import ServerState
 
 Pages = dict[str, Callable[[PageRequest], Response]]
+_WITH_FILES = ("POST", "/memories/import")
 _IMMUTABLE = "public, max-age=31536000, immutable"
 
 
@@ -41,6 +49,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
     """All routes; those that write are omitted on a read-only server."""
     suggestions = NamespaceCache(memories.suggestions, seconds=20)
     density = NamespaceCache(timeline.density, seconds=30)
+    uploads = imports.Uploads()
     examination = NamespaceCache(lambda _: integrity_page.Examination())
     reading: Pages = {
         "/memories": lambda request: memories.list_page(request, suggestions),
@@ -74,10 +83,17 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/recalls/{run}": recalls.cancel,
         "/integrity": lambda request: integrity_page.start(request, examination.of(request)),
     }
-    forms: Pages = {"/memories/new": memories.new_page, "/memories/{chunk_id}/edit": memory_page.edit_page}
+    forms: Pages = {
+        "/memories/new": memories.new_page,
+        "/memories/import": imports.import_page,
+        "/memories/import/{upload}": lambda request: imports.upload_page(request, uploads),
+        "/memories/{chunk_id}/edit": memory_page.edit_page,
+    }
     writing: Pages = {
         "/memories": memories.act_on_ticked,
         "/memories/new": memories.remember,
+        "/memories/import": lambda request: imports.receive(request, uploads),
+        "/memories/import/{upload}": lambda request: imports.decide(request, uploads),
         "/memories/{chunk_id}": memory_page.act,
         "/memories/{chunk_id}/edit": memory_page.save,
         "/persona": personas.change,
@@ -108,7 +124,9 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         Route("/live", _live(state), include_in_schema=False),
         namespaces_route(state),
         *(
-            page_route(state, path, page, method=method, needs=needs)
+            page_route(
+                state, path, page, method=method, needs=needs, takes_files=(method, path) == _WITH_FILES
+            )
             for method, needs, pages in served
             for path, page in pages.items()
         ),
@@ -168,15 +186,8 @@ async def _theme(request: Request) -> Response:
     except Refused as refusal:
         return Response(str(refusal), refusal.problem.status, media_type="text/plain")
     theme = form.get("theme", "")
-    try:
-        back = urlsplit(form.get("back", ""))
-    except ValueError:  # an incomplete IPv6 address
-        back = urlsplit("")
-    # Redirect only to pages of this server.
-    path = back.path if back.path.startswith("/") and not back.path.startswith("//") else "/memories"
-    response = RedirectResponse(
-        path + (f"?{back.query}" if back.query else ""), status_code=303, headers=HEADERS
-    )
+    back = local_address(form.get("back", "")) or "/memories"
+    response = RedirectResponse(back, status_code=303, headers=HEADERS)
     response.set_cookie(
         "rlm_mem_theme",
         theme if theme in ("light", "dark") else "auto",

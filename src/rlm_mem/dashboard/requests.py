@@ -8,25 +8,29 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import partial
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from markupsafe import Markup
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from rlm_mem.access.grants import Caller, Permission, client_of
 from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, page
 from rlm_mem.errors import InputError, NamespaceError, RlmMemError
-from rlm_mem.http.limits import BodyTooLarge, read_body
+from rlm_mem.http.limits import BodyTooLarge, body_parts, read_body
 from rlm_mem.operations.decoding import from_agent, part
 from rlm_mem.operations.fitting import Reply
+from rlm_mem.operations.moving import MAX_UPLOAD_BYTES
 from rlm_mem.operations.operation import Context
 from rlm_mem.operations.problems import Refused, problem_of, refused
 from rlm_mem.operations.registry import operation_named
 
 if TYPE_CHECKING:
+    from starlette.datastructures import UploadFile
     from starlette.requests import Request
 
     from rlm_mem.memory import Memory
@@ -37,6 +41,8 @@ _log = logging.getLogger(__name__)
 
 #: Maximum size of a form in bytes; fits the longest content of a chunk, percent-encoded, with its fields.
 MAX_FORM_BYTES = 16 * 1024 * 1024
+#: Maximum number of files in one form.
+MAX_FILES = 2_000
 _MAX_FIELDS = 1_050  # a list has up to 200 memories to tick, a captured session up to 1,000 to keep
 
 #: Notices shown after an action, by name; addresses contain only the name, so no link can inject text.
@@ -52,15 +58,18 @@ NOTICES: Mapping[str, str] = {
     "archived": "Archived. Searches do not find it; you can restore it here.",
     "restored": "Restored.",
     "none-ticked": "Nothing was done: no memory is ticked.",
-    "ticked-archived": "The ticked memories were archived, as one change. Changes undoes it.",
-    "ticked-restored": "The ticked memories were restored, as one change. Changes undoes it.",
+    "ticked-archived": "The ticked memories were archived, as one change.",
+    "ticked-restored": "The ticked memories were restored, as one change.",
     "reverted": "The former version was restored as a new revision.",
     "erased": "Permanently deleted, with its versions and the links to it.",
     "moved": "Moved: it is in the other namespace now, and archived here.",
     "linked": "Linked.",
     "unlinked": "The link was removed.",
-    "quarantined": "In quarantine: no search, recall or agent finds it. Changes undoes that, and Review releases it.",
-    "kept-one": "This memory replaces the other one, which is ranked below it now. Changes undoes that.",
+    "quarantined": "In quarantine: no search, recall or agent finds it. Review releases it.",
+    "kept-one": "This memory replaces the other one, which is ranked below it now.",
+    "imported": "Imported.",
+    "nothing-imported": "Nothing was changed: all of it was already stored, or could not be read.",
+    "discarded": "The files were discarded; nothing was imported.",
     "core": "It is part of the core now.",
     "forgotten": "The memory is archived; it can be restored.",
     "kept-memory": "The memory stays as it is.",
@@ -85,6 +94,10 @@ NOTICES: Mapping[str, str] = {
 }
 
 
+_ONCE = frozenset({"done", "change"})
+"""Parameters of an address that belong to the action that led there."""
+_RECENT = 20  # changes
+
 #: Names of the pages that list memories, by path.
 _LISTS: Mapping[str, str] = {path: label for path, label, _ in NAVIGATION}
 
@@ -99,6 +112,8 @@ class PageRequest:
         state: shared state of the server.
         client: who sent the request.
         form: the submitted fields.
+        files: the submitted files.
+        newest: the id of the newest change before this request, if it may write.
     """
 
     request: Request
@@ -106,6 +121,8 @@ class PageRequest:
     state: ServerState
     client: Caller
     form: tuple[tuple[str, str], ...] = ()
+    files: tuple[UploadFile, ...] = ()
+    newest: str | None = None
 
     @property
     def memory(self) -> Memory:
@@ -180,7 +197,7 @@ class PageRequest:
             referrer = urlsplit("")
         if referrer.netloc != self.request.url.netloc or referrer.path not in _LISTS:
             return "/memories", _LISTS["/memories"]
-        query = [(name, value) for name, value in parse_qsl(referrer.query) if name != "done"]
+        query = [(name, value) for name, value in parse_qsl(referrer.query) if name not in _ONCE]
         words = dict(query).get("q", "").strip()
         name = (
             f"Results for “{words:.40}”" if referrer.path == "/memories" and words else _LISTS[referrer.path]
@@ -202,11 +219,35 @@ class PageRequest:
         return self.page(template, block=block, **values)
 
     def go(self, path: str, notice: str = "") -> Response:
-        """Redirect to another page after an action; ``notice`` has the names of notices to show, separated by dots."""
+        """Redirect to another page after an action; ``notice`` has the names of notices to show, separated by dots.
+
+        If the action made one change, the notice has a button to undo it.
+        """
+        shown = {"done": notice, "change": self._own_change() if notice else ""}
+        query = urlencode({name: value for name, value in shown.items() if value})
         separator = "&" if "?" in path else "?"
         return RedirectResponse(
-            f"{path}{separator}done={notice}" if notice else path, status_code=303, headers=HEADERS
+            f"{path}{separator}{query}" if query else path, status_code=303, headers=HEADERS
         )
+
+    def _own_change(self) -> str:
+        """The id of the only change that this client made since the request began; empty if none or several."""
+        since = takewhile(lambda one: one.id != self.newest, self.memory.recorded_changes(_RECENT))
+        own = [one for one in since if one.actor == self.memory.store.actor]
+        return own[0].id if len(own) == 1 and "erase" not in own[0].ops else ""
+
+    def _undoable_change(self) -> str:
+        """The change that the address names, if it is a recent one in force that the client may undo; else empty."""
+        named = self.request.query_params.get("change", "")
+        if not named or not self.may_undo:
+            return ""
+        recent = self.memory.recorded_changes(_RECENT)
+        return named if any(one.id == named and not one.undone for one in recent) else ""
+
+    @property
+    def may_undo(self) -> bool:
+        """Whether the client may undo changes."""
+        return not self.state.read_only and self.client.access.permits("review")
 
     def other_namespaces(self) -> list[str]:
         """Namespaces to which a memory can be moved: the shared one and others that the client can access."""
@@ -226,6 +267,7 @@ class PageRequest:
 
     def _with_page_context(self, values: Mapping[str, Any]) -> dict[str, Any]:
         done = self.request.query_params.get("done", "")
+        query = urlencode([one for one in self.request.query_params.multi_items() if one[0] not in _ONCE])
         return {
             "namespace": self.memory.store.namespace,
             # Every form names the namespace of its page, so that it cannot write to one chosen in the meantime.
@@ -234,6 +276,9 @@ class PageRequest:
             "read_only": self.read_only,
             "admin": _may_see_tokens(self.state, self.client),
             "notice": " ".join(NOTICES[name] for name in done.split(".") if name in NOTICES),
+            "undoable": self._undoable_change(),
+            "may_undo": self.may_undo,
+            "unnoticed": self.request.url.path + (f"?{query}" if query else ""),
             **values,
         }
 
@@ -288,20 +333,27 @@ def page_route(
     *,
     method: str = "GET",
     needs: Permission = "read",
+    takes_files: bool = False,
 ) -> Route:
     """A route whose handler runs in a worker thread; errors are shown as pages.
 
     Args:
         needs: the permission that the client needs for the page.
+        takes_files: the form contains files.
     """
 
     async def serve(request: Request) -> Response:
         form: tuple[tuple[str, str], ...] = ()
+        files: tuple[UploadFile, ...] = ()
         try:
+            client = client_of(request.scope)
             if request.method == "POST":
                 _check_same_origin(request)
-                form = await form_of(request)
-            client = client_of(request.scope)
+                if takes_files:
+                    client.access.check(needs)
+                    form, files = await files_of(request)
+                else:
+                    form = await form_of(request)
             try:
                 opened = await state.admit(client, needs)
             except NamespaceError:
@@ -317,13 +369,21 @@ def page_route(
                     f"the form was of the namespace {shown!r:.200}, and {present} was chosen since",
                     hint="nothing was done: choose that namespace again, and send the form once more",
                 )
+            newest = partial(_newest_change, opened.memory) if form and needs != "read" else lambda: None
             return await state.run_in_worker(
-                lambda: handler(PageRequest(request, opened, state, client, form))
+                lambda: handler(PageRequest(request, opened, state, client, form, files, newest()))
             )
         except (RlmMemError, Refused) as error:
             return _error_page(request, state, error)
+        finally:
+            for file in files:
+                file.file.close()
 
     return Route(path, serve, methods=[method], include_in_schema=False)
+
+
+def _newest_change(memory: Memory) -> str | None:
+    return next((one.id for one in memory.recorded_changes(1)), None)
 
 
 MOST_NAMESPACES = 200
@@ -405,6 +465,53 @@ async def form_of(request: Request) -> tuple[tuple[str, str], ...]:
         raise refused(413, f"the form has more than {_MAX_FIELDS:,} fields") from None
     # Browsers send the lines of text fields with CR LF; memories keep their LF.
     return tuple((name, value.replace("\r\n", "\n")) for name, value in fields)
+
+
+async def files_of(request: Request) -> tuple[tuple[tuple[str, str], ...], tuple[UploadFile, ...]]:
+    """The fields and the files of a submitted form; the caller closes the files.
+
+    Raises:
+        Refused: it is too large, or is not a form with files.
+    """
+    most = MAX_UPLOAD_BYTES
+    body = body_parts(request, most)
+    try:
+        sent = await MultiPartParser(
+            request.headers, body, max_files=MAX_FILES, max_fields=MAX_FILES + _MAX_FIELDS
+        ).parse()
+    except BodyTooLarge:
+        raise refused(
+            413,
+            f"the files have more than {most >> 20} MiB together",
+            hint="send them in parts, or use rlm-mem import on the machine of the memory",
+        ) from None
+    except (MultiPartException, KeyError) as error:  # KeyError: no boundary
+        if "too many files" in str(error).casefold():
+            raise refused(
+                413,
+                f"the form has more than {MAX_FILES:,} files",
+                hint="pack the folder into a zip file, or use rlm-mem remember --folder",
+            ) from None
+        raise refused(
+            400, "the form with files is damaged", hint="send it from the page Import again"
+        ) from None
+    fields = tuple((name, value) for name, value in sent.multi_items() if isinstance(value, str))
+    files = tuple(value for _, value in sent.multi_items() if not isinstance(value, str))
+    return fields, files
+
+
+def local_address(text: str) -> str:
+    """The path and the query of an address, without what an action added to it; empty if it is not one of a page."""
+    try:
+        parts = urlsplit(text[:8_000])
+    except ValueError:  # an incomplete IPv6 address
+        return ""
+    if not parts.path.startswith("/") or parts.path.startswith(
+        ("//", "/\\")
+    ):  # the latter lead to other hosts
+        return ""
+    query = urlencode([one for one in parse_qsl(parts.query) if one[0] not in _ONCE])
+    return f"{parts.path}?{query}" if query else parts.path
 
 
 def _error_page(request: Request, state: ServerState, error: Exception) -> Response:

@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -155,7 +155,7 @@ class Limited:
             await answer(scope, receive, send)
 
 
-async def body_parts(request: Request, limit: int) -> AsyncIterator[bytes]:
+async def body_parts(request: Request, limit: int) -> AsyncGenerator[bytes, None]:
     """Yield the parts of a body as they arrive.
 
     Raises:

@@ -238,6 +238,7 @@ def remember_many(
     refused: Callable[[int, RlmMemError], None] | None = None,
     stored: Callable[[int, RememberResult], None] | None = None,
     config: Config | None = None,
+    change: str | None = None,
 ) -> list[RememberResult]:
     """Store many texts in large transactions, with the same result as storing them one by one.
 
@@ -257,6 +258,8 @@ def remember_many(
             part of the text has been written.
         stored: called with the number (from 0) of a text and its result once that is durable; before ``progress``.
         config: settings; None: those of the store.
+        change: the new id of the one change of which all transactions are parts; None: each is a change. Within
+            ``store.batch()``, the texts belong to the change of that.
 
     Returns:
         The result of each text that was stored, in order.
@@ -275,7 +278,7 @@ def remember_many(
     check_items(items, "items")
     for call, what in ((progress, "progress"), (refused, "refused")):
         check_function(call, what)
-    filling = _Filling(store, config or store.config, finder, progress, refused, stored)
+    filling = _Filling(store, config or store.config, finder, progress, refused, stored, change)
     with rare_collections:
         for number, (item, found) in enumerate(
             _analyse_ahead(
@@ -306,6 +309,7 @@ class _Filling:
         progress: Progress | None,
         refused: Callable[[int, RlmMemError], None] | None,
         stored: Callable[[int, RememberResult], None] | None,
+        change: str | None,
     ) -> None:
         self.settings = settings
         self.results: list[RememberResult] = []
@@ -316,6 +320,7 @@ class _Filling:
         self._progress = progress
         self._refused = refused
         self._stored = stored
+        self._change = change
         self._ahead: dict[tuple[str, int, str], LocalTerms] = {}
         self._digests: dict[str, str] = {}  # normalised hash by content
         self._clock_off: timedelta | None = None  # what the store adds to the clock
@@ -420,6 +425,8 @@ class _Filling:
             until = monotonic() + _LONGEST_LOCK
             with store.backend.transaction(store.namespace) as transaction:
                 events = transaction.events
+                if alone and self._change is not None:
+                    transaction.change.id = self._change
             for place, one in enumerate(texts):
                 written = len(events)
                 if place and alone and monotonic() > until:

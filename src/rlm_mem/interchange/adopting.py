@@ -396,6 +396,8 @@ class Adopter:
         else:
             self.planned[chunk.id] = chunk.revision
         if new:
+            if self._options.dry_run and not memory.archived:
+                self._report.sample(memory.where, chunk.content)
             self._report.created += 1
             self._report.tokens += chunk.tokens
         else:

@@ -64,6 +64,7 @@ class FolderSync:
         dry_run: write nothing, only report the planned changes.
         progress: called with (files done, files in all) as changed files are stored.
         ledger: the ledger of imports; None: it is read from the store.
+        change: the id of the change that the sync is, or is a part of; None: a new one.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class FolderSync:
         dry_run: bool = False,
         progress: Progress | None = None,
         ledger: Ledger | None = None,
+        change: str | None = None,
     ) -> None:
         self._store = store
         self.folder = folder
@@ -98,7 +100,7 @@ class FolderSync:
         self._linker = AutoLinker(store)
         self._index = BatchIndex(store)
         self._quick_linker = AutoLinker(store, batch=self._index)
-        self._change_id = new_change_id()
+        self._change_id = change or new_change_id()
         self._written = 0
         self._conversations: set[str] | None = None
         self._read: dict[str, Entry] = {}

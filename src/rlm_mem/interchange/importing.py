@@ -185,11 +185,18 @@ class _Import:
             if options.history
             else None
         )
+        self._change_id = new_change_id()
         self._documents: FolderSync | None = None
         if isinstance(place, FolderPlace) and place.label is None:
             sync_options = SyncOptions(secrets=options.secrets, again=options.again)
             self._documents = FolderSync(
-                store, place, sync_options, follow=True, dry_run=options.dry_run, ledger=self._ledger
+                store,
+                place,
+                sync_options,
+                follow=True,
+                dry_run=options.dry_run,
+                ledger=self._ledger,
+                change=self._change_id,
             )
         self._detector = Detector(self.report.problem)
         self._waiting: list[tuple[ImportedChunk | Dialogue | Note, _Reading]] = []
@@ -197,7 +204,6 @@ class _Import:
         self._read: list[_Reading] = []
         """Files that were read completely, but are not recorded yet."""
         self._with_chunks: list[tuple[Entry, Format]] = []
-        self._change_id = new_change_id()
         self._layout: str | None = None
         self._done = self._reported = self._total = 0
 
@@ -241,7 +247,12 @@ class _Import:
         self._ledger.flush()
         if not (self.report.files or self.report.unchanged_files or self.report.problem_count):
             self.report.problem(self.report.source, "contains nothing that can be imported")
-        self.report.finished = True
+        report = self.report
+        if not report.dry_run and (
+            report.created or report.updated or report.archived or report.superseded or report.restored
+        ):
+            report.change = self._change_id
+        report.finished = True
 
     def _sync_documents(self, sync: FolderSync, documents: Sequence[Entry]) -> None:
         folder, listed = sync.folder, {entry.name: entry for entry in documents}
@@ -497,7 +508,7 @@ class _Import:
             elif former:
                 self._remember_new(list(new.values()))
                 new.clear()
-                with self._store.batch():
+                with self._changing():
                     self._remember_new([text])
             else:
                 new[text.unit] = text
@@ -520,6 +531,7 @@ class _Import:
             progress=lambda _done, _total: (
                 None if self._store.backend.in_transaction else self._ledger.flush()
             ),
+            change=self._change_id,
         )
 
     def _stored(self, text: _Text, result: RememberResult) -> None:
@@ -572,6 +584,7 @@ class _Import:
                 self.report.created += 1
                 self.report.tokens += piece.tokens
                 self.report.chunks(self._store.namespace, 1)
+                self.report.sample(record.where, piece.content)
         self._retire(text, [one for one in present if one], lambda: map(_CONTENT, analysed.pieces))
 
 

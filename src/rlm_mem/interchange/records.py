@@ -32,6 +32,14 @@ class ImportProblem:
 
 
 @dataclass(frozen=True)
+class ImportSample:
+    """One of the chunks that an import would create: its source (file, and line or entry), and its beginning."""
+
+    where: str
+    text: str
+
+
+@dataclass(frozen=True)
 class ImportNotice:
     """A remark for the report: its location, and what to do about it."""
 

@@ -15,7 +15,7 @@ from rlm_mem.config import SecretAction
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.folder_plan import FileChange
 from rlm_mem.interchange.reading import clean
-from rlm_mem.interchange.records import ImportNotice, ImportProblem
+from rlm_mem.interchange.records import ImportNotice, ImportProblem, ImportSample
 from rlm_mem.store.core.brain_files import LEDGER, BrainFiles
 from rlm_mem.text.secrets import Screened, SecretsFound
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _LISTED = 10_000
+_SAMPLES, _SAMPLE_CHARS = 20, 400
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,9 @@ class ImportReport(_Report):
     ``documents`` has the result for each file. ``persona_files`` and ``brain_files`` (tiered memories and records)
     are files that were written unchanged, ``versions`` are former versions of chunks, ``events`` lines of the
     audit log. ``secrets`` counts by rule what looks like a key or password; ``secrets_hidden`` of them were, or
-    would be, stored as ``[redacted:RULE]``, the others in clear. ``notices`` are remarks on what was read.
+    would be, stored as ``[redacted:RULE]``, the others in clear. ``notices`` are remarks on what was read. ``samples``
+    are the beginnings of the first 20 chunks that a dry run would create. ``change`` is the id by which ``undo``
+    reverts the import, None if no chunk was changed.
     """
 
     source: str
@@ -223,6 +226,8 @@ class ImportReport(_Report):
     problems: list[ImportProblem] = field(default_factory=list)
     problem_count: int = 0
     notices: list[ImportNotice] = field(default_factory=list)
+    samples: list[ImportSample] = field(default_factory=list)
+    change: str | None = None
     documents: FolderReport | None = None
     finished: bool = False
 
@@ -250,6 +255,11 @@ class ImportReport(_Report):
         if count:
             self.namespaces[namespace] = self.namespaces.get(namespace, 0) + count
         self.chunk_ids += ids[: _LISTED - len(self.chunk_ids)]
+
+    def sample(self, where: str, text: str) -> None:
+        """Add a chunk that would be created."""
+        if len(self.samples) < _SAMPLES:
+            self.samples.append(ImportSample(where, text[:_SAMPLE_CHARS]))
 
     def renamed(self, original: str, chunk_id: str) -> None:
         """Add an id that could not be kept."""

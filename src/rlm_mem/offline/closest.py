@@ -16,7 +16,7 @@ from rlm_mem.offline.numbered import is_derivation
 from rlm_mem.offline.passages import Passage, heading_stems
 from rlm_mem.offline.phrases import FULL_NAME
 from rlm_mem.offline.question import Question
-from rlm_mem.offline.word_classes import degree, stem_of
+from rlm_mem.offline.word_classes import degree, is_of_class, stem_of
 from rlm_mem.text.analysis import PARTS, get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.languages import is_foreign
@@ -98,6 +98,52 @@ def closest(question: Question, passages: Sequence[Passage], own: Sequence[float
     return list(found.values())
 
 
+def is_related(question: Question, passage: Passage) -> bool:
+    """Whether a passage has a word of the question, or one that belongs to it.
+
+    A member of a class that the question names ("black" for "colour") counts only with another word of it.
+    """
+    return _relation(question, passage) > 0
+
+
+_ATTRIBUTE_ASKED = late(
+    r"\W*(?i:what|which) (?P<word>[\w-]{2,30}) (?:is|are|was|were)"
+    r" (?:the|my|our|your|his|her|its|their|[A-Z][\w'’-]*)\b"
+    r"(?!.*\b(?:in|on|at|from|with|to|for|of|by)\W*$)"
+)
+_DEED_ASKED = late(
+    r"\W*(?i:who) (?P<word>[a-z]{3,30})(?P<particle> (?:in|out|up|off|over|back|away|down|after|on)\b)?"
+)
+
+
+def names_attribute(question: Question, passages: Iterable[Passage]) -> bool:
+    """Whether one of the passages has the attribute that a question names, if it names one, in some word.
+
+    "Which make is the camera?" is not answered by what else is known of the camera.
+    """
+    found = _ATTRIBUTE_ASKED.match(question.text)
+    term = stem_of(found["word"]) if found else ""
+    return term not in question.strong or _has_word(term, passages)
+
+
+def names_deed(question: Question, passages: Iterable[Passage]) -> bool:
+    """Whether one of the passages has the deed for whose doer a question asks, if it does, in some word.
+
+    "Who took in Wanda?" is not answered by who named her. An everyday verb ("who has …") counts only with a particle.
+    """
+    found = _DEED_ASKED.match(question.text)
+    term = stem_of(found["word"]) if found else ""
+    return term not in (question.terms if found and found["particle"] else question.strong) or _has_word(
+        term, passages
+    )
+
+
+def _has_word(term: str, passages: Iterable[Passage]) -> bool:
+    return any(
+        degree(term, _stems(one), one.text) or any(_alike((term,), _stems(one)).values()) for one in passages
+    )
+
+
 def _with_sequels(passages: Sequence[Passage], near: Sequence[float]) -> list[float]:
     """The nearness of each passage, increased for a later note that continues the nearest one.
 
@@ -140,9 +186,11 @@ def _relation(question: Question, passage: Passage) -> float:
     stems = _stems(passage)
     names = frozenset(map(stem_of, question.names))
     telling = (question.strong | names) or frozenset(question.terms)
-    best = max((degree(term, stems, passage.text) for term in telling), default=0.0)
-    if best:
-        return best
+    degrees = {term: found for term in telling if (found := degree(term, stems, passage.text))}
+    if degrees and len(degrees) < len(telling) and all(is_of_class(term, stems) for term in degrees):
+        return 0.0  # "the colour of the moon" is not that of whatever else has one
+    if degrees:
+        return max(degrees.values())
     return _ALIKE * any(_alike(telling, stems).values())
 
 
@@ -223,6 +271,11 @@ def nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
         near += _IN_NAMED * documents.get(passage.conversation_id, 0.0)
         found.append(near - _LAG * min(lag, 4.0))
     return found
+
+
+def has_name(question: Question, passage: Passage) -> bool:
+    """Whether a passage has a name of the question."""
+    return _name_share(question, passage) > 0
 
 
 def _name_share(question: Question, passage: Passage) -> float:

@@ -21,7 +21,7 @@ from typing import Any, Unpack
 
 from rlm_mem.chunk import normalise_unicode
 from rlm_mem.models.base import SURE, Completion, Message, Options, Prompt, Usage, as_messages, unbroken
-from rlm_mem.offline.closest import closest, nearness
+from rlm_mem.offline.closest import closest, names_attribute, names_deed, nearness
 from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.extraction import with_correction
 from rlm_mem.offline.multi_hop import follow
@@ -308,7 +308,13 @@ def _reading_for_program(called: dict[str, Any], weights: Weights) -> dict[str, 
     if not is_of_the_past(question.text):
         passages, shown = without_earlier_versions(passages), without_earlier_versions(shown)
     found = read(question, passages, weights)
-    answered = found.answer is not None and found.answerable >= weights.bar
+    if not names_deed(question, found.passages):
+        found = replace(found, confidence=min(found.confidence, SURE))
+    answered = (
+        found.answer is not None
+        and found.answerable >= weights.bar
+        and names_attribute(question, found.passages)
+    )
     given = called.get("sought")
     sought = [str(one) for one in given] if isinstance(given, list) else []
     way = follow(question, passages, sought)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rlm_mem.models.base import SURE
+from rlm_mem.offline.closest import has_name, is_related, names_attribute, names_deed
 from rlm_mem.offline.extraction import MAX_WORDS, trimmed
 from rlm_mem.offline.features import with_unspoken_names
 from rlm_mem.offline.notes import EXACT_FIT, is_notes, nearest_line
@@ -72,6 +73,8 @@ def quotation(question: Question, passages: Sequence[Passage], near: Sequence[fl
     line = nearest_line(question, passage) if passage is not None else None
     if passage is None or line is None or (question.kind in _OF_FORM and line.fit < 0):
         return None
+    if not (is_related(question, passage) and names_attribute(question, [passage])):
+        return None
     text = _quoted(passage, line.sentence, line.number)
     others = (score for one, score in current if one.chunk_id != passage.chunk_id)
     signs = {
@@ -116,6 +119,7 @@ def told_by_nearest(
         or is_of_the_past(question.text)
         or not is_notes(passages)
         or _is_of_other(question, found)
+        or _may_tell_deed_elsewhere(question, found, passages)
     )
     likely = min(likely, SURE if doubtful or likely < ANSWERS_FROM else _SUREST)
     told = Reading(found.text, (found.passage,), max(_ANSWERABLE, likely), likely)
@@ -137,6 +141,18 @@ def _is_named_later(question: Question, found: Quotation, passages: Sequence[Pas
         one.at > at and not (told.isdisjoint(one.stems) or asked.isdisjoint(one.stems))
         for one in passages
         if one.at is not None and one.current and one.chunk_id != found.passage.chunk_id
+    )
+
+
+def _may_tell_deed_elsewhere(question: Question, found: Quotation, passages: Sequence[Passage]) -> bool:
+    """Whether the memory does not have the deed asked for, and a later one is about the same person or thing."""
+    at = found.passage.at
+    return not names_deed(question, [found.passage]) and any(
+        has_name(question, one)
+        for one in passages
+        if one.current
+        and one.chunk_id != found.passage.chunk_id
+        and (at is None or one.at is None or one.at > at)
     )
 
 

@@ -77,14 +77,18 @@ _OPENERS = word_set(
 )  # fmt: skip
 _CALENDAR = frozenset((*MONTH_NAMES, *DAY_NAMES))
 # Words of a question that nearly every memory contains.
-_WEAK = word_set(
+_WEAK_VERBS = word_set(
     """
-    do does did make get go have take like say said tell think thing things want kind type sort many much
-    long name use used mention mentioned happen recently first new one time way year month week day date
-    describe some any currently decide feel specific particular would likely might consider considered
-    person people end team
+    do does did make get go have take like say said tell think want use used mention mentioned happen describe decide
+    feel consider considered
     """
-)  # fmt: skip
+)
+_WEAK = _WEAK_VERBS | word_set(
+    """
+    thing things kind type sort many much long name recently first new one time way year month week day date some any
+    currently specific particular would likely might person people end team
+    """
+)
 _FOCUS = late(
     r"\b(?:what|which|how many|how much)\s+"
     r"(?:(?:kind|kinds|type|types|sort|sorts|genre|name|names|title|titles)\s+of\s+)?"
@@ -135,14 +139,16 @@ def analyse_question(text: str) -> Question:
     names = _names(plain)
     analyser = get_analyser("english")
     skip = {stem for name in names for stem in analyser.terms(name)}
-    terms = tuple(dict.fromkeys(term for term in analyser.terms(plain) if term not in skip))
-    weak = {analyser.stem(word) for word in _WEAK}
+    focus = _FOCUS.search(plain)
+    noun = focus["noun"].lower() if focus else ""
+    # "which make is …": an everyday verb that is asked for is a noun, and no everyday word.
+    nouns = {analyser.stem(noun)} if focus and focus["noun"] in _WEAK_VERBS else set()
+    terms = tuple(dict.fromkeys(term for term in (*nouns, *analyser.terms(plain)) if term not in skip))
+    weak = {analyser.stem(word) for word in _WEAK} - nouns
     kind = _kind(plain)
     options = options_of(plain) if kind in ("yes_no", "choice", "what", "who", "kind", "how", "name") else ()
     if options:
         kind = "choice"
-    focus = _FOCUS.search(plain)
-    noun = focus["noun"].lower() if focus else ""
     return Question(
         text=plain,
         kind=kind,

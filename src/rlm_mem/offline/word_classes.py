@@ -222,6 +222,11 @@ def value_pattern(term: str) -> re.Pattern[str] | None:
     return next((pattern for noun, pattern in _VALUES.items() if stem_of(noun) == term), None)
 
 
+def is_of_class(term: str, stems: frozenset[str]) -> bool:
+    """Whether a sentence with these stems matches a word of a question only as a member of the class that it names."""
+    return not ({term} | same_words(term)) & stems and bool(_tables()[1].get(term, frozenset()) & stems)
+
+
 def degree(term: str, stems: frozenset[str], text: str) -> float:
     """How well a sentence with these stems matches one word of a question, 0 to 1."""
     if term in stems:

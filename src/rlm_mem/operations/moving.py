@@ -39,25 +39,38 @@ class UploadNotice(Struct):
     reason: str
 
 
+class UploadSample(Struct):
+    """Source and beginning of a chunk that would be created."""
+
+    where: str
+    text: str
+
+
 class Imported(MayBeCut):
     """What an import did, or with ``dry_run`` would do; counts are of chunks, lists contain the first 200 entries.
 
-    ``created`` are new, ``updated`` replaced existing chunks, ``known`` existed already; ``kept`` differ from existing
-    chunks, which were kept (``conflicts`` has the reasons).
+    ``created`` are new, ``updated`` replaced existing chunks, ``known`` existed already, ``restored`` were archived;
+    ``passed_over`` are files without memories, such as pictures; ``kept`` differ from existing chunks, which were kept
+    (``conflicts`` has the reasons). ``undo`` undoes ``change``. ``samples`` are the beginnings of the first 20 chunks
+    that a dry run would create.
     """
 
     dry_run: bool
+    change: str | None
     formats: dict[str, int]
     created: int
     updated: int
     known: int
     kept: int
     archived: int
+    restored: int
+    passed_over: int
     messages: int
     tokens: int
     secrets: dict[str, int]
     secrets_hidden: int
     chunk_ids: list[str]
+    samples: list[UploadSample]
     conflicts: list[UploadNotice]
     problems: list[UploadNotice]
     problem_count: int
@@ -68,10 +81,16 @@ def import_file(
     path: Path,
     wanted: ImportQuery | ImportArguments,
     progress: Callable[[int, int], None] | None = None,
+    *,
+    label: str | None = None,
 ) -> Imported:
     """Import a file that a client sent, into the namespace of the memory even if the file names others.
 
     Nothing in the file is trusted more than the settings allow for imports.
+
+    Args:
+        label: name of the source; None: name and content of the file, so that the same file is recognised, and a
+            different one with that name replaces nothing.
 
     Raises:
         InputError: the file is not a valid archive, or its format is unknown.
@@ -85,8 +104,7 @@ def import_file(
         replace=isinstance(wanted, ImportQuery) and wanted.replace,
         duplicates=isinstance(wanted, ImportQuery) and wanted.duplicates,
         again=True,
-        # By name and content: the same file is recognised, a different one with that name replaces nothing.
-        label=f"{path.name}~{_digest(path)}",
+        label=label or f"{path.name}~{_digest(path)}",
         trust=memory.store.trust_levels["import"],
         progress=progress,
     )

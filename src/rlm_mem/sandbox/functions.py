@@ -209,8 +209,19 @@ class StoreFunctions(LineFunctions, TurnFunctions, SubjectFunctions):
             for hit in hits
         ]
 
-    def neighbors(self, chunk_id: Any, before: Any = 1, after: Any = 1) -> dict[str, list[dict[str, Any]]]:
+    def neighbors(
+        self, chunk_id: Any, before: Any = 1, after: Any = 1, chars: Any = None
+    ) -> dict[str, list[dict[str, Any]]]:
         """Return ``{"before": [chunks], "after": [chunks]}`` of the same conversation, in its order."""
+        longest = None if chars is None else count("chars", chars, 20, MAX_TIMELINE_CHARS)
+
+        def shown(chunk: Chunk) -> dict[str, Any]:
+            if longest is None:
+                return self._shown_chunk(chunk)
+            item = self._timeline_item(chunk)
+            head = {name: item[name] for name in ("chunk_id", "id", "date", "speaker")}
+            return {**head, "text": shortened(chunk.content, longest)}
+
         identifier = chunk_id_of("neighbors", chunk_id, self._seen)
         if not self._exists(identifier):
             return {"before": [], "after": []}
@@ -219,8 +230,8 @@ class StoreFunctions(LineFunctions, TurnFunctions, SubjectFunctions):
         )
         chunks = self._store.get_many([*earlier, *later])
         return {
-            "before": [self._shown_chunk(chunks[one]) for one in earlier if one in chunks],
-            "after": [self._shown_chunk(chunks[one]) for one in later if one in chunks],
+            "before": [shown(chunks[one]) for one in earlier if one in chunks],
+            "after": [shown(chunks[one]) for one in later if one in chunks],
         }
 
     def timeline(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import normalise_unicode
@@ -41,7 +41,7 @@ _MIN_GAP = 20
 
 
 class WantedTexts:
-    """Texts of which a line must contain one: all its words in this order, in any form, near each other.
+    """Texts of which a line must contain one, or all: all words of a text in this order, in any form, near each other.
 
     A text with signs ("auth.py", "$500") or only with function words, and one without spaces between words, is found
     as it is, ignoring case; its ends are those of words, except in scripts without spaces. One word that nothing in
@@ -49,6 +49,7 @@ class WantedTexts:
 
     Args:
         occurs: whether a term is in the memory.
+        every: a line must contain all of the texts, in any order and at any distance.
         check: called before each text is looked for in a line, which may be long; ends the search by an exception.
     """
 
@@ -58,8 +59,11 @@ class WantedTexts:
         analyser: Analyser,
         occurs: Callable[[str], bool],
         check: Callable[[], None] = lambda: None,
+        *,
+        every: bool = False,
     ) -> None:
         self._analyser = analyser
+        self._every = every
         self._check = check
         self._groups: list[list[str]] = []
         self._literals: list[re.Pattern[str]] = []
@@ -87,13 +91,20 @@ class WantedTexts:
         return list(dict.fromkeys(text[start:end] for start, end in spans))
 
     def match(self, text: str) -> bool:
-        """Return whether a text contains one of the texts."""
-        return not self or next(self._spans(normalise_unicode("NFC", text)), None) is not None
+        """Return whether a text contains one of the texts, or all that are wanted."""
+        if not self:
+            return True
+        each = (any(True for _ in spans) for spans in self._each(normalise_unicode("NFC", text)))
+        return all(each) if self._every else any(each)
 
     def _spans(self, text: str) -> Iterator[Span]:
+        return chain.from_iterable(self._each(text))
+
+    def _each(self, text: str) -> Iterator[Iterator[Span]]:
+        """Yield the spans of each of the texts."""
         for pattern in self._literals:
             self._check()
-            yield from (match.span() for match in pattern.finditer(text))
+            yield (match.span() for match in pattern.finditer(text))
         if self._groups:
             located = [
                 (term, start - len(_LEAD), end - len(_LEAD))
@@ -101,7 +112,7 @@ class WantedTexts:
             ]
             for group in self._groups:
                 self._check()
-                yield from _sequences(text, located, group)
+                yield _sequences(text, located, group)
 
     def _first_terms(self, text: str) -> list[str]:
         """Return the term of each word of a text; of a compound ("maxSize"), that of the whole."""

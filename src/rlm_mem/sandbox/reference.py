@@ -79,11 +79,12 @@ _PAGES = (
     Page(
         "turns",
         "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0, "
-        "chunks=None, points=False, whole=False, chars=None, code=False, unseen=False)",
+        "chunks=None, points=False, whole=False, chars=None, code=False, unseen=False, every=False)",
         "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True adds points: reply headings; "
         "chunks=ID, whole=True: text, reply whole",
         _LINE + " author is the speaker, by the whole name or one word of it. contains is a text, "
-        "or a list of which one must occur: as whole words, in any form, as in search ('art' is not in start); of "
+        "or a list of which one must occur (every=True: all, anywhere in the turn): as whole words, in any form, as in "
+        "search ('art' is not in start); of "
         "several words all, in this order, in one sentence, at most 40 characters apart ('add column': added a new "
         "column); a text with signs ('auth.py', '$500') as it is; a word that no memory has ('revis') as "
         "the beginning of one. matches are the parts that match, match is the "
@@ -235,9 +236,10 @@ _PAGES = (
     ),
     Page(
         "neighbors",
-        "neighbors(chunk_id, before=1, after=1)",
+        "neighbors(chunk_id, before=1, after=1, chars=None)",
         "{before, after}: lists of chunks of its conversation",
-        "Chunks as read_chunk returns them, in the order of the conversation; at most 20 each way.",
+        "Chunks as read_chunk returns them, in the order of the conversation; at most 20 each way. With chars "
+        "(20–2,000) only chunk_id, date, speaker and text, cut after so many characters.",
         'for near in neighbors("CHUNK_ID")["after"]:\n    print(near["content"])',
         kind="{before, after}",
         rebindable=True,

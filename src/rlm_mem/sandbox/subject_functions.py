@@ -56,7 +56,10 @@ class SubjectFunctions(HostFunctions):
             speaker=optional_text("author", author),
             left_out=self._lines.listed_before(unseen),
         )
-        return Outline(self._lines, request).rows(self.cut)
+        rows = Outline(self._lines, request).rows(self.cut)
+        if not rows and request.speaker is not None:
+            self._remark_unknown("outline", request.speaker)
+        return rows
 
     def account(self, subject: str, chars: int, *, points: bool, every: bool = False) -> list[dict[str, Any]]:
         """Return the outline of a subject for an opening; :func:`opening_request` describes the arguments."""

@@ -86,6 +86,7 @@ class TurnFunctions(HostFunctions):
         chars: Any = None,
         code: Any = False,
         unseen: Any = False,
+        every: Any = False,
     ) -> list[dict[str, Any]]:
         """Return lines of conversations in order of time, or those of some chunks."""
         who = optional_text("author", author)
@@ -94,6 +95,7 @@ class TurnFunctions(HostFunctions):
             get_analyser(self._store.config.search.language),
             self._occurs,
             self._lines.check,
+            every=bool(every),
         )
         today = self._store.clock()
         period = day("start", start, today), day("end", end, today, last=True)

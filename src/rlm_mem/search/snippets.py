@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
+from operator import itemgetter
 
 from rlm_mem.search.query import Query
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.patterns import late
 from rlm_mem.text.sentences import sentences
 
 #: Most characters of a snippet; a longer segment is cut around the words that matched.
 MAX_SNIPPET = 320
 _MARK = "…"
+_BETWEEN = f" {_MARK} "
+"""Between the head of a table and a row."""
+#: Characters before and after a segment in which the other rows of its table are sought.
+_MAX_TABLE = 20_000
+_RULE = late(r"[|:\- \t]+")
+"""The line below the head of a Markdown table."""
 #: Most characters of the marks of two cuts.
 _MARKS = 3
 #: Characters read before the first place at which a sentence may begin.
@@ -24,12 +33,18 @@ def snippet(content: str, start: int, end: int, query: Query, analyser: Analyser
     """The segment `content[start:end]` as one line of at most `MAX_SNIPPET` characters.
 
     A longer segment is cut, between words, to the part with most of the question's words, from the beginning of their
-    sentence if that is near; `…` marks each cut, with a space after a whole sentence.
+    sentence if that is near; `…` marks each cut, with a space after a whole sentence. A row of a Markdown table has the
+    head of the table before it, and the head the row with most of the question's words after it, if there is room.
     """
+    analyser = analyser or get_analyser()
     text = " ".join(content[start:end].split())
+    if text.startswith("|"):
+        parts = _head_and_row(content, start, end, query, analyser)
+        if parts and sum(map(len, parts)) + len(_BETWEEN) <= MAX_SNIPPET:
+            return _BETWEEN.join(parts)
     if len(text) <= MAX_SNIPPET:
         return text
-    places = places_of(text, query, analyser or get_analyser())
+    places = places_of(text, query, analyser)
     room = MAX_SNIPPET - _MARKS
     reach, margin = room * 2 // 3, room // 6
     first = _best_start(places, reach)
@@ -38,6 +53,32 @@ def snippet(content: str, start: int, end: int, query: Query, analyser: Analyser
     if begin is None:
         begin = max(0, first - margin)
     return clipped(text, min(begin, len(text) - room), room)
+
+
+def _head_and_row(
+    content: str, start: int, end: int, query: Query, analyser: Analyser
+) -> tuple[str, str] | None:
+    """The head of a Markdown table and a row: that of a segment or, if it is the head, the best of the rows below it.
+
+    None if the segment is not of such a table, or the table has no rows.
+    """
+    above = list(takewhile(_is_row, reversed(content[max(0, start - _MAX_TABLE) : start].splitlines())))
+    own = content[start:end].strip().splitlines()
+    if len(above) > 1 and _RULE.fullmatch(above[-2].strip()):
+        head, row = above[-1], own[0]
+    elif not above and len(own) > 1 and _RULE.fullmatch(own[1].strip()):
+        rows = takewhile(_is_row, content[end : end + _MAX_TABLE].strip("\n").splitlines())
+        matched = [(sum(weight for *_, weight in places_of(one, query, analyser)), one) for one in rows]
+        if not matched:
+            return None
+        head, row = own[0], max(matched, key=itemgetter(0))[1]
+    else:
+        return None
+    return " ".join(head.split()), " ".join(row.split())
+
+
+def _is_row(line: str) -> bool:
+    return line.lstrip().startswith("|")
 
 
 def _sentence_start(text: str, place: int, least: int) -> int | None:
@@ -100,7 +141,9 @@ def within_reach(text: str, lines: Sequence[str], query: Query) -> str:
     """Return the part of a very long text around the first of these segments, else the longest word of a question."""
     if len(text) <= _MAX_READ:
         return text
-    first = next((at for line in lines if (at := text.find(line.strip(_MARK))) >= 0), -1)
+    first = next(
+        (at for line in lines if (at := text.find(line.rpartition(_BETWEEN)[2].strip(_MARK))) >= 0), -1
+    )
     if first < 0:
         lower = text.lower()  # terms are in lower case; an offset that is off by a few letters is good enough
         terms = sorted(query.terms, key=len, reverse=True)
@@ -118,7 +161,7 @@ def segment_ends(text: str, lines: Sequence[str]) -> list[tuple[int, str, float]
     """Return the two ends of each of these segments in a text, as places that an excerpt should include."""
     found = []
     for number, line in enumerate(lines):
-        part = line.strip(_MARK)
+        part = line.rpartition(_BETWEEN)[2].strip(_MARK)
         at = text.find(part)
         if at >= 0:
             ends = (at, at + len(part))

@@ -247,6 +247,31 @@
   // An answer belongs to the question as it was asked.
   find("#search")?.addEventListener("input", () => find("#answer").replaceChildren());
 
+  // --- files to import -------------------------------------------------------------------------------------
+
+  find("[data-upload]")?.addEventListener("submit", (event) => {
+    const form = event.currentTarget;
+    const files = all("input[type=file]", form).flatMap((input) => [...input.files]);
+    const most = Number(form.dataset.upload);
+    let problem = "";
+    if (!files.length) problem = "No file is chosen.";
+    else if (files.length > Number(form.dataset.files)) problem = `${files.length} files are too many: pack them into a zip file.`;
+    else if (files.reduce((sum, file) => sum + file.size, 0) > most) problem = `The files have more than ${most / 1048576} MiB together: send them in parts.`;
+    const told = find("[role=alert]", form);
+    told.hidden = !problem;
+    told.textContent = problem;
+    if (problem) {
+      event.preventDefault();
+      return;
+    }
+    // The form itself does not tell when a file was changed.
+    all("input[name=modified]", form).forEach((field) => field.remove());
+    files.forEach((file) => {
+      const field = Object.assign(document.createElement("input"), { type: "hidden", name: "modified", value: file.lastModified });
+      form.append(field);
+    });
+  });
+
   // --- theme -----------------------------------------------------------------------------------------------
 
   find("[data-theme-form]")?.addEventListener("submit", (event) => {
