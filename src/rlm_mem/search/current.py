@@ -94,9 +94,20 @@ def with_current_first(
 def answering_places(
     hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser
 ) -> list[int]:
-    """Return the places of the valid notes among the best hits that have as many words of the question as any hit."""
+    """Return the places of the valid notes among the best hits that have as many words of the question as any hit.
+
+    A note that replaced another one, or was put before it since it changes it, answers what that one answers.
+    """
     compared, stems = compared_texts(hits[:NEAR], read, analyser)
     matched = [len(asked.stems & stems[text]) for text in compared]
+    places = {hit.chunk_id: place for place, hit in enumerate(hits[:NEAR])}
+    for place, hit in enumerate(hits[:NEAR]):
+        later = hit.superseded_by or (hit.later_note.chunk_id if hit.later_note else "")
+        for _ in range(_MAX_FOLLOWED):
+            if (to := places.get(later, place)) == place:
+                break
+            matched[to] = max(matched[to], matched[place])
+            later = hits[to].superseded_by or ""
     return [
         place
         for place, hit in enumerate(hits[:ANSWERING])
@@ -135,9 +146,7 @@ def _with_later_notes(
     )
     beside = [structs.replace(others[place - 1], score=hits[0].score)] if place else []
     if place and place == nearest:
-        mark = origin_mark(beside[0].origin, beside[0].trust)
-        note = OtherNote(beside[0].chunk_id, beside[0].at, mark + beside[0].snippet)
-        first = structs.replace(first, later_note=note)
+        first = structs.replace(first, later_note=quoted(beside[0]))
     moved = {(hit.chunk_id, hit.start) for hit in (first, *beside)}
     return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in moved)]
 
@@ -163,10 +172,18 @@ def _latest_first(
 
 
 def with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
-    """Return the hits with the one at ``place`` moved to the front."""
-    first, chosen = hits[0].score + STEP, hits[place]
+    """Return the hits with the one at ``place`` moved to the front; if it changes the former first, that names it."""
+    former, chosen = hits[0], hits[place]
+    first = former.score + STEP
     parts = {**chosen.parts, part: first - chosen.score} if chosen.parts is not None else None
-    return [structs.replace(chosen, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]
+    if part != "lasts":
+        former = structs.replace(former, later_note=quoted(chosen))
+    return [structs.replace(chosen, score=first, parts=parts), former, *hits[1:place], *hits[place + 1 :]]
+
+
+def quoted(hit: Hit) -> OtherNote:
+    """Return a hit as it is named on another one."""
+    return OtherNote(hit.chunk_id, hit.at, origin_mark(hit.origin, hit.trust) + hit.snippet)
 
 
 def _lasting_place(

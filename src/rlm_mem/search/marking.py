@@ -71,12 +71,12 @@ def with_marks(
             if link.type == "contradicts":
                 contradicting[link.target_id].add(hit.chunk_id)
     answering = answering_places(hits, read, asked, analyser)
-    for place, earlier in enumerate(hits[:ANSWERING]):
-        known = contradicting[earlier.chunk_id]
-        if place not in answering and not (known and is_valid_note(earlier, read, asked)):
-            continue
+    for place, earlier in enumerate(best):
+        known = contradicting[earlier.chunk_id] if place < ANSWERING else set()
         if earlier.later_note is not None:
             known = {earlier.later_note.chunk_id}
+        if place not in answering and not (known and is_valid_note(earlier, read, asked)):
+            continue
         beside = [] if later_notes is None else later_notes(earlier)
         found = [earlier, *(hit for hit in best if hit is not earlier)]
         found += [note for note in beside if note.chunk_id not in places]
