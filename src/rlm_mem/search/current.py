@@ -18,7 +18,7 @@ from rlm_mem.chunk.types import origin_mark, rank
 from rlm_mem.search.ranking import STEP, Hit, OtherNote
 from rlm_mem.store.core.records import surroundings
 from rlm_mem.text.by_language import ENDED
-from rlm_mem.text.distinct import is_passing
+from rlm_mem.text.distinct import is_passing, returns_to, sentences
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
 from rlm_mem.text.update_score import (
@@ -30,6 +30,7 @@ from rlm_mem.text.update_score import (
     may_state_change,
     repeats_value,
     retelling,
+    value_of,
 )
 
 if TYPE_CHECKING:
@@ -304,6 +305,45 @@ def _changing_place(
         and asked.limits <= stems[after]
     )
     return place if states_change else 0
+
+
+def with_return_first(
+    hits: list[Hit],
+    read: Mapping[str, Chunk],
+    asked: PresentQuestion,
+    analyser: Analyser,
+    later: Callable[[Hit], list[Hit]],
+) -> list[Hit]:
+    """Put the latest note first that brings back the value that the first hit had changed.
+
+    "We returned to tabs", after "We indent with tabs" and "We indent with spaces now".
+
+    Args:
+        later: as for :func:`with_current_first`.
+    """
+    best, first = hits[:NEAR], hits[0]
+    for former in best[1:] if is_valid_note(first, read, asked) else ():
+        changed_by = former.superseded_by or (former.later_note.chunk_id if former.later_note else None)
+        if changed_by != first.chunk_id:
+            continue
+        ids = {hit.chunk_id for hit in hits}
+        found = [*hits, *(note for note in later(former) if note.chunk_id not in ids)]
+        texts, _ = compared_texts(found, read, analyser)
+        before = stems_in(read[former.chunk_id].content, analyser)
+        options = frozenset[str]().union(*asked.options)  # which the question has, but which may be the value
+        value = value_of(asked, before) | (before & options)
+        again = [
+            place
+            for place in later_note_places(found, texts, read, asked, analyser)
+            if returns_to(value, sentences(texts[place], analyser), analyser)
+            and not is_passing(asked, texts[place], analyser, year=int(first.at[:4]))
+        ]
+        if again:
+            place = max(again, key=lambda place: found[place].at)
+            return with_first([*hits, *found[len(hits) :]], place, "says so")[
+                : len(hits) + (place >= len(hits))
+            ]
+    return hits
 
 
 def compared_texts(

@@ -290,7 +290,7 @@ def returns_to(value: Set[str], parts: Sequence[tuple[str, Set[str]]], analyser:
         match = None if value.isdisjoint(stems) else _RETURNED.search(sentence)
         if match is not None:
             clause = _CLAUSE.split(sentence[match.end() : match.end() + _LONGEST_CLAUSE], maxsplit=1)[0]
-            if again := value.intersection(analyser.terms(clause)):
+            if again := value & set(analyser.terms(clause)):
                 return again
     return frozenset()
 

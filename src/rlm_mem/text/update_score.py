@@ -119,6 +119,9 @@ _CALENDAR = MONTHS | word_set(
     "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
 )
 _DATED = {day.removesuffix("s") for day in DAYS | MONTHS | FOREIGN_DAYS | FOREIGN_MONTHS}
+_OPENING_WORDS = 4
+"""Words at the beginning of a text, possibly with its speaker, one of which marks a correction."""
+_SORRY = signed(r"\b(?:sorry|oops|wait|i mean|i meant|make that)\b")
 _VALUE_WORD = late(r"[^\W_]\S{0,80}")
 _LIST_NUMBER = late(r"\d{1,4}[.)]\s")
 _OPENING_NAME = late(r"(?:\d{1,4}[.)]\s)?([^\W\d_a-z]\w{0,40}(?: [^\W\d_a-z][\w.]{0,40})+) ")
@@ -450,12 +453,24 @@ def _values(text: str) -> dict[str, set[str]]:
             if low in NUMBERS or low.isdigit():
                 unit_of = "" if opens else low
             if low not in NUMBERS and (len(low) >= _LONG or not low.isdigit()):
-                found.setdefault(_LETTER.sub("a", DIGIT.sub("9", low)), set()).add(low)
+                form = _LETTER.sub("a", DIGIT.sub("9", low))
+                found.setdefault(form.replace("99:", "9:"), set()).add(low)  # 9:30 and 10:15
         elif low.removesuffix("s") in _DATED:
             found.setdefault("day", set()).add(low.removesuffix("s"))
         elif word[0].isupper():
             found.setdefault("opening" if begins else "name", set()).add(low)
     return found
+
+
+def corrects(asked: PresentQuestion, earlier: str, later: str) -> bool:
+    """Whether a text that follows another one corrects its value: "Standup is at 9:30", "Correction, it's 9:45".
+
+    It need not share a word with it, so it must begin with a word of correction and give a value of the same kind.
+    """
+    begins = " ".join(later[:LONGEST].split()[:_OPENING_WORDS])
+    return (_SORRY.search(begins) is not None or HINTS.found_in(begins)) and gives_other_value(
+        asked, earlier, later
+    )
 
 
 def best_sentence(asked: PresentQuestion, earlier: str, later: str, analyser: Analyser) -> str:
