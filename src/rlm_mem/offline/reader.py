@@ -29,7 +29,7 @@ from rlm_mem.offline.word_classes import stem_of
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
-from rlm_mem.text.distinct import exceptions, is_passing, names_other_option
+from rlm_mem.text.distinct import exceptions, is_passing, names_other_option, returns_to, sentences
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.languages import analyser_of, is_foreign
 from rlm_mem.text.patterns import late
@@ -37,6 +37,7 @@ from rlm_mem.text.present import (
     PresentQuestion,
     is_note,
     is_of_the_past,
+    stems_in,
     tells_of_past,
     without_former,
 )
@@ -49,6 +50,7 @@ from rlm_mem.text.update_score import (
     SURE,
     are_tied,
     best_sentence,
+    corrects,
     gives_other_value,
     is_of_another,
     may_state_change,
@@ -403,16 +405,27 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
             if nearest:
                 break
     if found is None and marked is not None:  # compared as a whole note, not by passages
-        later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
-        if later.current and not _is_told(reading, later, notes):
-            texts = home.text, later.text, notes.analyser
-            changes = are_tied(*texts) and may_state_change(*texts)
-            found = later if changes or _may_be_given(reading, later, notes) else None
+        by_id = {one.chunk_id: one for one in notes.passages if one.chunk_id != home.chunk_id}
+        later = by_id.get(marked.chunk_id, marked)
+        if later.current and not _is_told(reading, later, notes) and _is_marked_with(reading, later, notes):
+            found = later
     if found is None:
         return reading
     most = MAX_WITH_LATER if odds > SURE else MAX_DISPUTED
     later, *further = _changes_of(reading, found, notes)
     return _with_note(reading, home, later, notes, most, further)
+
+
+def _is_marked_with(reading: Reading, later: Passage, notes: _Notes) -> bool:
+    """Whether a later note with which search marked that of the answer is to be given with it."""
+    home, analyser = reading.passages[0], notes.analyser
+    again = returns_to(stems_in(later.text, analyser), sentences(later.text, analyser), analyser)
+    tied = bool(again) or are_tied(home.text, later.text, analyser)
+    return (
+        (tied and may_state_change(home.text, later.text, analyser))
+        or corrects(notes.asked, home.text, later.text)
+        or _may_be_given(reading, later, notes)
+    )
 
 
 def _changes_of(reading: Reading, found: Passage, notes: _Notes) -> list[Passage]:
@@ -432,6 +445,12 @@ def _changes_of(reading: Reading, found: Passage, notes: _Notes) -> list[Passage
         and _is_on_subject(reading, one, notes)
     ]
     by_id = {one.chunk_id: one for one in (last, *others[:_MAX_FURTHER])}
+    known = {one.chunk_id: one for one in notes.passages}
+    for _ in range(_MAX_FURTHER):  # "Omar left, Priya took over from him" says nothing of the role itself
+        marked = known.get(last.chunk_id, last).later
+        if marked is None or marked.chunk_id in by_id or not marked.current:
+            break
+        last = by_id[marked.chunk_id] = known.get(marked.chunk_id, marked)
     return sorted(
         by_id.values(),
         key=lambda one: (gives_other_value(notes.asked, home.text, one.text), str(one.at)),

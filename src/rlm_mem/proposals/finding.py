@@ -217,7 +217,8 @@ def _tells_else(older: Chunk, ended: Sequence[Stated], newer: Chunk, analyser: A
     """
     told = set(analyser.terms(newer.content))
     for one in ended:
-        told |= {one.preposition, *one.topic, *one.value, *analyser.terms(one.shown)}
+        change = f"{one.news} {one.shown_former} {one.shown}"  # "moved to", from 10:00 to 10:30
+        told |= {one.preposition, *one.topic, *one.value, *analyser.terms(change)}
         told |= stems(FAMILIES.get(one.attribute, ()))
         if one.kind == "name" and one.shown in one.text:
             after = one.text.partition(one.shown)[2]

@@ -18,9 +18,16 @@ from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import Chunk, format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import shown, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search.current import COMPARED, LONGEST_NOTE, is_note_hit, with_current_first, with_distant_first
+from rlm_mem.search.current import (
+    COMPARED,
+    LONGEST_NOTE,
+    is_note_hit,
+    with_current_first,
+    with_distant_first,
+    with_return_first,
+)
 from rlm_mem.search.joined import gather_all
-from rlm_mem.search.marking import with_marks
+from rlm_mem.search.marking import with_corrections, with_marks
 from rlm_mem.search.neighbours import neighbours_of
 from rlm_mem.search.query import (
     EVERYDAY,
@@ -365,7 +372,12 @@ class _QuestionSearch:
         beside = [] if later else later_notes(hits[0])  # with `later`, they are hits by now
         if beside or len(hits) > COMPARED:
             hits = with_distant_first(hits, beside, read, asked, self._comparing)
-        return with_marks(hits, read, asked, self._comparing, None if later else later_notes)[:limit]
+        hits = with_return_first(hits, read, asked, self._comparing, later_notes)
+        shown = set(looked_up) if later else set[str]()  # whose later notes are hits by now
+        hits = with_marks(
+            hits, read, asked, self._comparing, lambda hit: [] if hit.chunk_id in shown else later_notes(hit)
+        )
+        return with_corrections(hits[:limit], self._store, read, asked)
 
     def _later_notes(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
         """Return notes made after a hit that share rare words with it, and add them to ``read``.

@@ -18,7 +18,7 @@ from rlm_mem.chunk.types import origin_mark, rank
 from rlm_mem.search.ranking import STEP, Hit, OtherNote
 from rlm_mem.store.core.records import surroundings
 from rlm_mem.text.by_language import ENDED
-from rlm_mem.text.distinct import is_passing
+from rlm_mem.text.distinct import is_passing, returns_to, sentences
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
 from rlm_mem.text.update_score import (
@@ -30,6 +30,7 @@ from rlm_mem.text.update_score import (
     may_state_change,
     repeats_value,
     retelling,
+    value_of,
 )
 
 if TYPE_CHECKING:
@@ -94,9 +95,20 @@ def with_current_first(
 def answering_places(
     hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser
 ) -> list[int]:
-    """Return the places of the valid notes among the best hits that have as many words of the question as any hit."""
+    """Return the places of the valid notes among the best hits that have as many words of the question as any hit.
+
+    A note that replaced another one, or was put before it since it changes it, answers what that one answers.
+    """
     compared, stems = compared_texts(hits[:NEAR], read, analyser)
     matched = [len(asked.stems & stems[text]) for text in compared]
+    places = {hit.chunk_id: place for place, hit in enumerate(hits[:NEAR])}
+    for place, hit in enumerate(hits[:NEAR]):
+        later = hit.superseded_by or (hit.later_note.chunk_id if hit.later_note else "")
+        for _ in range(_MAX_FOLLOWED):
+            if (to := places.get(later, place)) == place:
+                break
+            matched[to] = max(matched[to], matched[place])
+            later = hits[to].superseded_by or ""
     return [
         place
         for place, hit in enumerate(hits[:ANSWERING])
@@ -135,9 +147,7 @@ def _with_later_notes(
     )
     beside = [structs.replace(others[place - 1], score=hits[0].score)] if place else []
     if place and place == nearest:
-        mark = origin_mark(beside[0].origin, beside[0].trust)
-        note = OtherNote(beside[0].chunk_id, beside[0].at, mark + beside[0].snippet)
-        first = structs.replace(first, later_note=note)
+        first = structs.replace(first, later_note=quoted(beside[0]))
     moved = {(hit.chunk_id, hit.start) for hit in (first, *beside)}
     return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in moved)]
 
@@ -163,10 +173,18 @@ def _latest_first(
 
 
 def with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
-    """Return the hits with the one at ``place`` moved to the front."""
-    first, chosen = hits[0].score + STEP, hits[place]
+    """Return the hits with the one at ``place`` moved to the front; if it changes the former first, that names it."""
+    former, chosen = hits[0], hits[place]
+    first = former.score + STEP
     parts = {**chosen.parts, part: first - chosen.score} if chosen.parts is not None else None
-    return [structs.replace(chosen, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]
+    if part != "lasts":
+        former = structs.replace(former, later_note=quoted(chosen))
+    return [structs.replace(chosen, score=first, parts=parts), former, *hits[1:place], *hits[place + 1 :]]
+
+
+def quoted(hit: Hit) -> OtherNote:
+    """Return a hit as it is named on another one."""
+    return OtherNote(hit.chunk_id, hit.at, origin_mark(hit.origin, hit.trust) + hit.snippet)
 
 
 def _lasting_place(
@@ -287,6 +305,45 @@ def _changing_place(
         and asked.limits <= stems[after]
     )
     return place if states_change else 0
+
+
+def with_return_first(
+    hits: list[Hit],
+    read: Mapping[str, Chunk],
+    asked: PresentQuestion,
+    analyser: Analyser,
+    later: Callable[[Hit], list[Hit]],
+) -> list[Hit]:
+    """Put the latest note first that brings back the value that the first hit had changed.
+
+    "We returned to tabs", after "We indent with tabs" and "We indent with spaces now".
+
+    Args:
+        later: as for :func:`with_current_first`.
+    """
+    best, first = hits[:NEAR], hits[0]
+    for former in best[1:] if is_valid_note(first, read, asked) else ():
+        changed_by = former.superseded_by or (former.later_note.chunk_id if former.later_note else None)
+        if changed_by != first.chunk_id:
+            continue
+        ids = {hit.chunk_id for hit in hits}
+        found = [*hits, *(note for note in later(former) if note.chunk_id not in ids)]
+        texts, _ = compared_texts(found, read, analyser)
+        before = stems_in(read[former.chunk_id].content, analyser)
+        options = frozenset[str]().union(*asked.options)  # which the question has, but which may be the value
+        value = value_of(asked, before) | (before & options)
+        again = [
+            place
+            for place in later_note_places(found, texts, read, asked, analyser)
+            if returns_to(value, sentences(texts[place], analyser), analyser)
+            and not is_passing(asked, texts[place], analyser, year=int(first.at[:4]))
+        ]
+        if again:
+            place = max(again, key=lambda place: found[place].at)
+            return with_first([*hits, *found[len(hits) :]], place, "says so")[
+                : len(hits) + (place >= len(hits))
+            ]
+    return hits
 
 
 def compared_texts(

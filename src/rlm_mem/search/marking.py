@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from rlm_mem.chunk.types import origin_mark
+from rlm_mem.chunk.types import origin_mark, rank
 from rlm_mem.search.current import (
     ANSWERING,
     NEAR,
@@ -24,17 +24,20 @@ from rlm_mem.search.current import (
     most_probable,
     retelling_places,
 )
+from rlm_mem.search.neighbours import neighbours_of
 from rlm_mem.search.ranking import Hit, OtherNote
 from rlm_mem.text.update_score import (
     LIKELY,
     POSSIBLE,
     best_sentence,
+    corrects,
     gives_other_value,
     may_state_change,
 )
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
+    from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.text.analysis import Analyser
     from rlm_mem.text.present import PresentQuestion
 
@@ -43,6 +46,8 @@ _LEAST_ODDS = -2.5
 reader."""
 _MAX_QUOTED = 160
 """Most characters of a note in a mark."""
+_MAX_TURNS = 3
+"""Number of turns after a hit among which one that corrects it is looked for."""
 _MAX_NAMED = 3
 """Most later notes that are named on a hit."""
 
@@ -52,7 +57,7 @@ def with_marks(
     read: Mapping[str, Chunk],
     asked: PresentQuestion,
     analyser: Analyser,
-    later_notes: Callable[[Hit], list[Hit]] | None,
+    later_notes: Callable[[Hit], list[Hit]],
 ) -> list[Hit]:
     """Return the hits in order; of two that may answer the same question about the present, each names the other.
 
@@ -60,8 +65,7 @@ def with_marks(
 
     Args:
         read: the chunks of the hits; those of ``later_notes`` are in it after the call.
-        later_notes: returns notes made after a hit, which may be named on it although they are no hits. None: these
-            are among the hits already.
+        later_notes: returns notes made after a hit, which may be named on it although they are no hits.
     """
     best, marked = hits[:NEAR], list(hits)
     places = {hit.chunk_id: place for place, hit in enumerate(best)}
@@ -71,15 +75,16 @@ def with_marks(
             if link.type == "contradicts":
                 contradicting[link.target_id].add(hit.chunk_id)
     answering = answering_places(hits, read, asked, analyser)
-    for place, earlier in enumerate(hits[:ANSWERING]):
-        known = contradicting[earlier.chunk_id]
-        if place not in answering and not (known and is_valid_note(earlier, read, asked)):
-            continue
+    for place, earlier in enumerate(best):
+        known = contradicting[earlier.chunk_id] if place < ANSWERING else set()
         if earlier.later_note is not None:
             known = {earlier.later_note.chunk_id}
-        beside = [] if later_notes is None else later_notes(earlier)
+        if place not in answering and not (
+            (known or not place) and is_valid_note(earlier, read, asked)  # the first hit is read in any case
+        ):
+            continue
         found = [earlier, *(hit for hit in best if hit is not earlier)]
-        found += [note for note in beside if note.chunk_id not in places]
+        found += [note for note in later_notes(earlier) if note.chunk_id not in places]
         texts, _ = compared_texts(found, read, analyser)
         if not (others := _others(found, texts, known, read, asked, analyser, near=len(best))):
             continue
@@ -93,6 +98,36 @@ def with_marks(
             if named_there is None or named_there.at < earlier.at:  # the value in force right before
                 note = _other(earlier, asked, texts[one], texts[0], analyser)
                 marked[second] = structs.replace(marked[second], earlier_note=note)
+    return marked
+
+
+def with_corrections(
+    hits: list[Hit], store: ChunkStore, read: Mapping[str, Chunk], asked: PresentQuestion
+) -> list[Hit]:
+    """Return the hits in order; the best ones name what corrects them right afterwards in their conversation.
+
+    Turns of one conversation have one time, so that only their order tells which was said later.
+    """
+    marked = list(hits)
+    open_places = [
+        place
+        for place, hit in enumerate(hits[:ANSWERING])
+        if hit.conversation_id is not None and hit.later_note is None and not hit.ended()
+    ]
+    ranges = [(read[hits[place].chunk_id], hits[place].start, hits[place].end) for place in open_places]
+    for place, (chunk, start, end), beside in zip(
+        open_places, ranges, neighbours_of(store, ranges, _MAX_TURNS) if ranges else (), strict=True
+    ):
+        said = chunk.content[start:end]
+        for turn in beside:
+            if turn.offset > 0 and turn.author == marked[place].author and corrects(asked, said, turn.text):
+                about = store.get_many([turn.chunk_id], track=False)[turn.chunk_id].metadata
+                if rank(about.trust) < rank(marked[place].trust):
+                    continue
+                text = origin_mark(about.origin, about.trust) + " ".join(turn.text.split())[:_MAX_QUOTED]
+                note = OtherNote(turn.chunk_id, turn.at, text)
+                marked[place] = structs.replace(marked[place], later_note=note)
+                break
     return marked
 
 
@@ -119,7 +154,9 @@ def _others(
     others = [
         one
         for one in odds
-        if one != first and odds[one] > POSSIBLE and may_state_change(texts[0], texts[one], analyser)
+        if one != first
+        and may_state_change(texts[0], texts[one], analyser)
+        and (odds[one] > POSSIBLE or gives_other_value(asked, texts[0], texts[one], of_form=True))
     ]
 
     def worth(place: int) -> tuple[bool, str]:

@@ -105,6 +105,7 @@ HINTS = Expressions(
     ),
     pattern_of(
         english=r"\b(?:as of|in the end|from (?:now|today|tomorrow|here|this|next|(?:the )?\d)|mixed up|rather than"
+        r"|back to|return(?:s|ed)? to"
         r"|(?:took|takes?|taken) over|hand(?:ed|s) |used to|goes to"
         rf"|from (?:{'|'.join(sorted(DAYS | MONTHS))}))\b|\bnot \d|=>",
         german=r"\b(?:am ende|zurück (?:zu[mr]?|auf|in|bei))\b|\bab (?:heute|morgen|nächste[mnrs]?|dem \d)",

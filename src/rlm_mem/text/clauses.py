@@ -135,10 +135,10 @@ CHANGES = RENAMES | word_set(
     "rewrote rescheduled postponed shifted pushed delayed extended raised increased lowered "
     "reduced decreased cut bumped rose fell grew went gone promoted transitioned brought updated "
     "shortened reassigned swapped dropped risen fallen grown jumped doubled tripled halved climbed slipped sank "
-    "advanced adjusted amended revised expanded prolonged redirected"
+    "advanced adjusted amended revised expanded prolonged redirected returned reverted"
 )
 """With "from A to B", or "to B"."""
-TRAVELLED = word_set("went gone pushed jumped got")
+TRAVELLED = word_set("went gone pushed jumped got returned")
 """Verbs of change that describe a journey if a place follows."""
 PLACED = word_set("moved relocated transferred shifted")
 REPLACES = word_set("replaced substituted swapped traded exchanged superseded replaces supersedes succeeded")

@@ -43,13 +43,14 @@ from rlm_mem.text.factuality import (
 )
 from rlm_mem.text.patterns import late, signed, word_set
 from rlm_mem.text.present import LONGEST, NO_TITLE, WORD, PresentQuestion, stems_in
+from rlm_mem.text.statements import statements_in
 
 _SENTENCE = late(rf"(?<=[.!?;]){NO_TITLE}\s+|\n+")
 _OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
 _REPORTS = word_set("told says said tells writes wrote")
 OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
 _RETURNED = signed(
-    rf"\b(?:{UNDONE}|(?<!put )back to|remains|stay(?:s|ed|ing)? with"
+    rf"\b(?:{UNDONE}|(?<!put )back to|return(?:s|ed) to|remains|stay(?:s|ed|ing)? with"
     r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b"
 )
 """Words before a former value that mark it as in force again, or still."""
@@ -65,7 +66,7 @@ _ADDRESSED = signed(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$")
 _ASKS = ("?", "？")
 _STAYS = late(r"stays|left|remains", re.IGNORECASE)
 """The first of the words of ``CALLED_OFF`` that follow their subject."""
-_AS_BEFORE = signed(r"\bas ever\b")
+_AS_BEFORE = signed(r"([^,;:.]{0,80})\bas (?:ever|(?:always|before|usual)(?=[.,;!]|$))")
 """Nothing has changed, except beside a change to another thing: "on Wednesdays since last week, 19:30 as ever"."""
 _PART_FIRST = signed(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b")
 """A sentence about a part: "Of the budget, 800 go to the band"."""
@@ -124,9 +125,9 @@ def exceptions(
     if (
         best.rstrip().endswith(_ASKS)
         or any(_is_called_off(one, best, known, analyser) for one, _ in parts)
-        or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in parts)
+        or any(_is_as_before(one, asked, analyser) for one, _ in parts)
         or is_taken_back(later)
-        or _holds_again(telling & after, parts, analyser)
+        or _holds_again(earlier, telling & after, parts, analyser)
         or is_denied(best, asked.text, year)
         or is_elsewhere(best, context, later[: later.find(best)])
         or (not ENDED.found_in(later[:LONGEST]) and _is_of_the_past(best, asked, earlier, telling, analyser))
@@ -190,7 +191,7 @@ def _title_of(text: str, analyser: Analyser) -> Mapping[str, str]:
 def _names_answer(earlier: str, value: Set[str], analyser: Analyser) -> bool:
     """Whether a name in the earlier note's answer, except its first word, is among the shared words of the answer."""
     return any(
-        one.istitle() and not value.isdisjoint(analyser.terms(one))
+        one[0].isupper() and not value.isdisjoint(analyser.terms(one))
         for one in WORD.findall(earlier[:LONGEST])[1:]
     )
 
@@ -215,6 +216,26 @@ def says(text: str) -> Says:
     start = text[:LONGEST]
     return Says(
         ENDED.found_in(text) or HINTS.found_in(text), PRESENT.found_in(start), CONDITION.found_in(start)
+    )
+
+
+_NOT_THAT = late(r"\b(?:not|no|from|instead of|rather than|used to be) ((?:\S{1,40} ?){1,3})", re.IGNORECASE)
+"""A value that is not, or no longer, the one in force: "not 3.07 but 5.12", "what used to be Go is Rust"."""
+
+
+def ends_value(value: Set[str], later: str, analyser: Analyser) -> bool:
+    """Whether a sentence of a later note ends or denies an earlier value: "Brittany fell through", "not 3.07 but 5.12".
+
+    Args:
+        value: stems of the value, which the question does not have.
+    """
+    return any(
+        not value.isdisjoint(stems)
+        and (
+            ENDED.found_in(sentence)
+            or any(not value.isdisjoint(analyser.terms(found)) for found in _NOT_THAT.findall(sentence))
+        )
+        for sentence, stems in (sentences(later, analyser) if value else ())
     )
 
 
@@ -249,17 +270,37 @@ def names_other_option(asked: PresentQuestion, before: Set[str], after: Set[str]
     )
 
 
-def _holds_again(value: Set[str], parts: Sequence[tuple[str, Set[str]]], analyser: Analyser) -> bool:
-    """Whether a later note reverts to the earlier value: "tried B for a while, back to A"."""
+def _holds_again(
+    earlier: str, value: Set[str], parts: Sequence[tuple[str, Set[str]]], analyser: Analyser
+) -> bool:
+    """Whether a later note reverts to the earlier value: "tried B for a while, back to A".
+
+    Not if the earlier note says itself that this value has ended: "switched from A to B".
+    """
+    again = returns_to(value, parts, analyser)
+    if not again:
+        return False
+    ended = {stem for one in statements_in(earlier, analyser) for stem in one.former}
+    return not again <= ended
+
+
+def returns_to(value: Set[str], parts: Sequence[tuple[str, Set[str]]], analyser: Analyser) -> Set[str]:
+    """The stems of a value that are in force again, or still, by one of the sentences: "back to A"."""
     for sentence, stems in parts:
-        if value.isdisjoint(stems):
-            continue
-        match = _RETURNED.search(sentence)
+        match = None if value.isdisjoint(stems) else _RETURNED.search(sentence)
         if match is not None:
             clause = _CLAUSE.split(sentence[match.end() : match.end() + _LONGEST_CLAUSE], maxsplit=1)[0]
-            if not value.isdisjoint(analyser.terms(clause)):
-                return True
-    return False
+            if again := value & set(analyser.terms(clause)):
+                return again
+    return frozenset()
+
+
+def _is_as_before(sentence: str, asked: PresentQuestion, analyser: Analyser) -> bool:
+    """Whether nothing has changed by a sentence: "holiday requests as always"; not by "8 pm as always" or the like."""
+    found = _AS_BEFORE.search(sentence)
+    if found is None or says(sentence).change:
+        return False
+    return found[0].endswith("ever") or not asked.stems.isdisjoint(analyser.terms(found[1]))
 
 
 def _is_called_off(sentence: str, best: str, known: Set[str], analyser: Analyser) -> bool:

@@ -25,6 +25,7 @@ from rlm_mem.text.distinct import (
     OWNERS,
     asked_stems,
     best_of,
+    ends_value,
     exceptions,
     names_other_option,
     says,
@@ -64,7 +65,7 @@ WEIGHTS: dict[str, float] = {
 * tells of change: result of :func:`may_state_change`;
 * of one kind: it gives a figure, day, month or name that the earlier note does not give, which gives another one;
 * present: it is in the present tense; condition: it has a word such as "would" or "if";
-* in passing: the later note has at most two words of the earlier one, fewer than a fifth of them, and fewer than half
+* in passing: the later note has at most three words of the earlier one, less than a quarter, and fewer than half of
   of the question's words: any note has one or two words of a long one by chance. This lowers the odds to
   :data:`LIKELY` at most, since the note may still be named.
 """
@@ -75,6 +76,8 @@ KEYWORDS = -1.4
 """Added for search terms, which may not ask what the earlier note states."""
 OTHER_OPTION = 2.5
 """Added if the question names alternatives, the later note has another one, and has a word of change."""
+OTHER_VALUE = 0.6
+"""Added if the later note ends or denies the value of the earlier one, and gives another value of the same kind."""
 _BIAS = -4.45
 _OF_TEXTS = ("answer denied", "tells of change", "of one kind", "present")
 _MAX_FURTHER = sum(WEIGHTS[name] for name in _OF_TEXTS)
@@ -84,9 +87,11 @@ _MAX_RARE = 3
 _FEW = 2
 """Maximum number of texts with a rare word: the two notes themselves."""
 _SHARED = 2
-"""Maximum number of rare words of the earlier note's answer that are counted, and of words shared in passing."""
-_PASSING = 5
+"""Maximum number of rare words of the earlier note's answer that are counted."""
+_PASSING = 4
 """Minimum ratio of the words of the earlier note to those that a note in passing shares with it."""
+_MAX_PASSING = 3
+"""Maximum number of words shared in passing."""
 _VALUE = 3
 """Maximum words of a value, in a note that another one repeats except for the value."""
 _STRETCHES = 20
@@ -114,6 +119,9 @@ _CALENDAR = MONTHS | word_set(
     "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
 )
 _DATED = {day.removesuffix("s") for day in DAYS | MONTHS | FOREIGN_DAYS | FOREIGN_MONTHS}
+_OPENING_WORDS = 4
+"""Words at the beginning of a text, possibly with its speaker, one of which marks a correction."""
+_SORRY = signed(r"\b(?:sorry|oops|wait|i mean|i meant|make that)\b")
 _VALUE_WORD = late(r"[^\W_]\S{0,80}")
 _LIST_NUMBER = late(r"\d{1,4}[.)]\s")
 _OPENING_NAME = late(r"(?:\d{1,4}[.)]\s)?([^\W\d_a-z]\w{0,40}(?: [^\W\d_a-z][\w.]{0,40})+) ")
@@ -166,12 +174,15 @@ def retelling(
         odds += KEYWORDS
     if names_other_option(asked, texts[earlier], texts[later]) and says(later).change:
         odds += OTHER_OPTION
-    if odds > least and year is not None:
+    ends = odds > least - OTHER_VALUE and ends_named_value(asked, earlier, later, texts, analyser)
+    if odds > least - OTHER_VALUE and year is not None:
         apart, doubtful = exceptions(asked, earlier, later, texts, analyser, year)
         if apart:
             odds += APART
         elif doubtful:
             odds = min(odds + (DOUBTFUL_NEAREST if nearest else DOUBTFUL), SURE)
+        else:
+            odds += OTHER_VALUE * (ends and not found[-1])
     in_passing = WEIGHTS["in passing"] * found[-1]
     return max(min(odds, max(odds + in_passing, LIKELY)), least)
 
@@ -236,13 +247,38 @@ def is_of_another(asked: PresentQuestion, answer: str, note: str, analyser: Anal
     return not any(one.startswith(other) or other.startswith(one) for one in asked_for for other in said)
 
 
+def value_of(asked: PresentQuestion, stems: Set[str]) -> Set[str]:
+    """The stems of a note by which it may answer a question."""
+    return stems - asked.stems - MEASURES
+
+
+def ends_named_value(
+    asked: PresentQuestion, earlier: str, later: str, texts: Mapping[str, Set[str]], analyser: Analyser
+) -> bool:
+    """Whether a later note ends or denies a name or figure of an earlier one that is its value, and gives another one.
+
+    Args:
+        texts: as for :func:`retelling`; a name that is in several of the other texts is no value.
+    """
+    if not gives_other_value(asked, earlier, later):
+        return False
+    named = {
+        stem
+        for word in WORD.findall(earlier[:LONGEST])
+        if not word.isalpha() or word[0].isupper()
+        for stem in analyser.terms(word)
+    }
+    rare = {stem for stem in named if sum(stem in one for one in texts.values()) <= _FEW}
+    return ends_value(value_of(asked, rare), later, analyser)
+
+
 def repeats_value(asked: PresentQuestion, before: Set[str], after: Set[str]) -> bool:
     """Whether a later note has at least half of the words by which an earlier one may answer a question.
 
     Args:
         before, after: stems of the two notes.
     """
-    value = before - asked.stems - MEASURES
+    value = value_of(asked, before)
     return bool(value) and 2 * len(value & after) >= len(value)
 
 
@@ -294,7 +330,7 @@ def signs(
         )
     ):
         return ()
-    value = both - asked.stems - MEASURES
+    value = value_of(asked, both)
     weight = covered = 0.0
     rare = rare_value = 0
     for stem in had:
@@ -342,8 +378,8 @@ def signs(
         float(said.condition and not CONDITION.found_in(known)),
         float(
             not chooses
-            and len(both) <= _SHARED
-            and len(both) * _PASSING < len(before)
+            and len(both) <= _MAX_PASSING
+            and len(both) * _PASSING + 1 < len(before)
             and len(asked.stems & after) * 2 < len(asked.stems)
         ),
     )
@@ -417,12 +453,24 @@ def _values(text: str) -> dict[str, set[str]]:
             if low in NUMBERS or low.isdigit():
                 unit_of = "" if opens else low
             if low not in NUMBERS and (len(low) >= _LONG or not low.isdigit()):
-                found.setdefault(_LETTER.sub("a", DIGIT.sub("9", low)), set()).add(low)
+                form = _LETTER.sub("a", DIGIT.sub("9", low))
+                found.setdefault(form.replace("99:", "9:"), set()).add(low)  # 9:30 and 10:15
         elif low.removesuffix("s") in _DATED:
             found.setdefault("day", set()).add(low.removesuffix("s"))
         elif word[0].isupper():
             found.setdefault("opening" if begins else "name", set()).add(low)
     return found
+
+
+def corrects(asked: PresentQuestion, earlier: str, later: str) -> bool:
+    """Whether a text that follows another one corrects its value: "Standup is at 9:30", "Correction, it's 9:45".
+
+    It need not share a word with it, so it must begin with a word of correction and give a value of the same kind.
+    """
+    begins = " ".join(later[:LONGEST].split()[:_OPENING_WORDS])
+    return (_SORRY.search(begins) is not None or HINTS.found_in(begins)) and gives_other_value(
+        asked, earlier, later
+    )
 
 
 def best_sentence(asked: PresentQuestion, earlier: str, later: str, analyser: Analyser) -> str:

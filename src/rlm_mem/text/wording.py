@@ -65,6 +65,7 @@ resigned: stepped down, stepped back, stepped aside; closed: closed down, shut d
 ended: broke up, broken up, split up; removed: taken down, torn down, thrown out, threw out; stopped: turned off
 died: passed away; passed: passed on; rose: went up; risen: gone up; fell: went down, came down; fallen: gone down
 raised: scaled up; lowered: scaled down; cut: cut down; uses: took up, taken up
+went: went back; gone: gone back; changed: changed back; switched: switched back
 """
 _PHRASAL = {
     tuple(phrase.split()): verb.strip()
@@ -229,6 +230,9 @@ def _add_plain_verb(tokens: list[Token], number: int, made: list[Token]) -> int:
         and low[3][:1].isdigit()
     ):
         made.append(replace(one, low="fell" if low[1] == "down" else "rose"))
+        return 2
+    if one.low in _BE and low[1:3] == ("back", "to"):
+        made.append(replace(one, low="went"))
         return 2
     if (
         one.low in ("turned", "became", "become")
