@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import re
@@ -166,6 +167,20 @@ def test_a_form_without_files_or_with_a_damaged_one_says_so(site: Site) -> None:
     wrong = {**OWN, "content-type": "multipart/form-data"}
     answer = site.client.post("/memories/import", content=b"--x\r\n", headers=wrong)
     assert answer.status_code == 400 and "damaged" in answer.text
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(imports.shutil, "copyfileobj", full)
+        _, page = send(site, ("gate.md", "The gate is green."), status=500)
+    assert "No space left on device" in text_of(page)
+    assert not list(tmp_path.rglob("*.md"))
 
 
 def test_what_is_too_large_or_too_many_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.dashboard.requests import MAX_FILES, PageRequest
 from rlm_mem.dashboard.words import address
-from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.interchange.detection import format_named
 from rlm_mem.operations.moving import MAX_UPLOAD_BYTES, ImportQuery, import_file
 
@@ -143,6 +143,13 @@ def receive(request: PageRequest, uploads: Uploads) -> Response:
     folder = uploads.folder()
     try:
         upload = _kept(request, files, folder)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise StorageError(
+            f"the files cannot be kept for the preview: {error.strerror or error}",
+            hint="the folder for temporary files of the server needs room",
+        ) from error
+    try:
         upload.planned = _import(request, upload, dry_run=True)
     except InputError as error:  # a damaged archive
         shutil.rmtree(folder, ignore_errors=True)
