@@ -283,9 +283,8 @@ class FolderSync:
 
     def _with_renames(self, changes: list[FileChange]) -> list[FileChange]:
         """Pair each new file with the removed file that it continues, renamed and edited; return the merged changes."""
-        removed = [one.former for one in changes if one.path is None and one.former is not None]
         added = [one for one in changes if one.kind == "added"]
-        if not removed or not added:
+        if not added or not any(one.path is None for one in changes):
             return changes
         read: dict[str, NewFile] = {}
         texts = self._texts(added)
