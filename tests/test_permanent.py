@@ -9,6 +9,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.continuum.requests import forget_case
+from rlm_mem.store.core import erasing
 from tests.server.api import client_of
 
 SECRET = "The vault of Zanderbeck opens with the left key, said the quartermaster in confidence."
@@ -59,6 +60,25 @@ def test_deleted_in_a_batch_it_is_named_by_no_record_once_they_are_erased_too(pl
         report = memory.erase(chunk_ids=[one], dry_run=False)
         assert not report.chunk_ids and report.files
         assert memory.store.files.names("system/review", recursive=True) == []
+
+
+@pytest.mark.parametrize("at", ["_end_runs", "_drop_undo_records"])
+def test_killed_in_the_middle_it_is_finished_by_the_next_one(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with Memory.open(place) as memory:
+        one, other = filled(memory), memory.remember("The quay is old.").chunk_ids[0]
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(erasing, at, killed)
+            memory.delete(one, permanent=True)
+        assert memory.get(one) is None and any(trace in everything(memory) for trace in TRACES)
+    with Memory.open(place) as memory:
+        assert memory.delete(other, permanent=True)
+        assert_gone(memory, one)
+        assert not memory.store.files.exists(erasing.MARK)
 
 
 def test_a_text_that_another_memory_holds_too_stays_there(place: Path | str) -> None:

@@ -421,6 +421,7 @@ class AsyncContinuum(_OnThreads[Continuum]):
     health = _threaded(Continuum.health)
     skills = _threaded(Continuum.skills)
     delete_chunk = _threaded(Continuum.delete_chunk)
+    refuse_deletion = _threaded(Continuum.refuse_deletion)
     restore_chunk = _threaded(Continuum.restore_chunk)
     refuse_change = _threaded(Continuum.refuse_change)
     undo = _threaded(Continuum.undo)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
@@ -550,6 +549,8 @@ def path_of_stored(stored: str) -> str | None:
 
 
 def _home_mark(home: str) -> str:
+    from hashlib import blake2b  # OpenSSL: opening does not need it
+
     return f"~{blake2b(home.encode('utf-8', 'surrogatepass'), digest_size=4).hexdigest()}"
 
 

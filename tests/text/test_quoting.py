@@ -29,7 +29,7 @@ def test_a_tag_of_a_host_is_broken(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a < b and c<3", "vector<int> or Map<String, List<int>>", "x <- y", "Wow! [see](https://example.org)",
+        "a < b and c<3", "span<int> or Map<String, List<int>>", "x <- y", "Wow! [see](https://example.org)",
         "a family 👨\u200d👩\u200d👧 and می\u200cخواهم", "two\nlines\tand a tab", "5 <= 6 << 7",
     ],
 )  # fmt: skip

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
@@ -236,6 +237,14 @@ class DocumentReader:
     def conversation(self, name: str) -> str:
         """Return the conversation of a file's chunks."""
         return self._options.conversation_id or conversation_of(f"{self._root}/{name}")
+
+    def digests(self, entries: Iterable[Entry]) -> dict[str, str]:
+        """Return the digests of the files that can be read as text, by name."""
+        found: dict[str, str] = {}
+        for entry in entries:
+            with suppress(Unreadable):
+                found[entry.name] = self.digest(entry)
+        return found
 
     def digest(self, entry: Entry) -> str:
         """Return the digest of a text file; raises Unreadable."""

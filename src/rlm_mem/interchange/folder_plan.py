@@ -8,13 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlm_mem.interchange.folder_record import FileEntry
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.interchange.documents import DocumentText
 
 _FEW_PIECES = 4
 
@@ -165,27 +164,34 @@ def sentences(texts: Iterable[str]) -> list[str]:
     return [one for one in found if not one.startswith("#") and len(one.split()) >= _MIN_WORDS]
 
 
+class NewFile(NamedTuple):
+    """A file without a record: the digests of its pieces, and their texts."""
+
+    digests: list[str]
+    texts: list[str]
+
+
 def with_renames(
     changes: Sequence[FileChange],
-    added: Mapping[str, DocumentText],
+    added: Mapping[str, NewFile],
     chunks: Callable[[list[str]], Mapping[str, Chunk]],
 ) -> list[FileChange]:
     """Return the changes with each new file merged with the removed file that it continues, renamed and edited.
 
     Args:
-        added: the texts of the new files, by path.
+        added: the new files, by path.
         chunks: returns chunks by their ids.
     """
     removed = [one.former for one in changes if one.path is None and one.former is not None]
-    digests = {path: [digest for digest, _ in text.pieces] for path, text in added.items()}
+    digests = {path: file.digests for path, file in added.items()}
     pairs = alike(digests, [[piece.digest for piece in one.pieces] for one in removed])
     # An edit of a short file may have changed each of its pieces, so the sentences of the others are compared.
     rest = [number for number in range(len(removed)) if number not in set(pairs.values())]
     short = [number for number in rest if len(removed[number].pieces) <= _FEW_PIECES]
     told = {
-        path: sentences(piece.content for piece in text.analysed.pieces)
-        for path, text in added.items()
-        if path not in pairs and len(text.pieces) <= _FEW_PIECES
+        path: sentences(file.texts)
+        for path, file in added.items()
+        if path not in pairs and len(file.digests) <= _FEW_PIECES
     }
     ids = [[piece.id for piece in removed[number].pieces] for number in short]
     known = chunks([one for some in ids for one in some])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from time import monotonic
@@ -33,7 +33,15 @@ from rlm_mem.interchange.documents import (
 )
 from rlm_mem.interchange.folder_links import MAX_LOCK_SECONDS, headings_in, link_some, references_in, relinked
 from rlm_mem.interchange.folder_names import FolderName
-from rlm_mem.interchange.folder_plan import FileChange, align, groups, number_emptied, plan, with_renames
+from rlm_mem.interchange.folder_plan import (
+    FileChange,
+    NewFile,
+    align,
+    groups,
+    number_emptied,
+    plan,
+    with_renames,
+)
 from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, StoredPiece
 from rlm_mem.interchange.formats.notes import day_in_name
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
@@ -154,12 +162,7 @@ class FolderSync:
 
     def _followed(self, record: FolderRecord, listed: Sequence[Entry | ImportProblem]) -> FolderRecord:
         """Return the record of the folder that was moved here, or else the given one."""
-        digests: dict[str, str] = {}
-        for entry in listed:
-            if isinstance(entry, Entry):
-                with suppress(NotText, Unreadable):  # reported when its changes are found
-                    digests[entry.name] = self._reader.digest(entry)
-        moved = self._known.moved_from(digests)
+        moved = self._known.moved_from(self._reader.digests(one for one in listed if isinstance(one, Entry)))
         if moved is None:
             return record
         self._known.follow(moved)
@@ -282,16 +285,16 @@ class FolderSync:
 
     def _with_renames(self, changes: list[FileChange]) -> list[FileChange]:
         """Pair each new file with the removed file that it continues, renamed and edited; return the merged changes."""
-        removed = [one.former for one in changes if one.path is None and one.former is not None]
         added = [one for one in changes if one.kind == "added"]
-        if not removed or not added:
+        if not added or not any(one.path is None for one in changes):
             return changes
-        read: dict[str, DocumentText] = {}
+        read: dict[str, NewFile] = {}
         texts = self._texts(added)
         for change in added:
             text = self._prepared(change, texts).text
             if change.path is not None and text is not None:
-                read[change.path] = text
+                contents = [piece.content for piece in text.analysed.pieces]
+                read[change.path] = NewFile([digest for digest, _ in text.pieces], contents)
         return with_renames(changes, read, lambda ids: self._store.get_many(ids, track=False))
 
     def _is_read(self, change: FileChange) -> bool:

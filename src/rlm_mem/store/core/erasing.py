@@ -2,7 +2,7 @@
 
 The order makes it safe to kill the process: derived data is erased first (brain files, audit log, change records),
 then the chunks by which it is found, then the index. A second run continues; a marker in ``system/`` records that
-the index still has to be cleaned.
+the index still has to be cleaned, and of chunks that were named by their ids which ones, with their fingerprints.
 """
 
 from __future__ import annotations
@@ -100,6 +100,8 @@ def erase(
         StoreReadOnly, StorageError: the store cannot be written; part may be erased, and a second run continues.
     """
     wanted = None if chunk_ids is None else check_chunk_ids(chunk_ids)
+    if not dry_run and not store.backend.in_transaction:
+        finish_erasure(store)
     name_to_erase = _checked(person, source, namespace, wanted)
     check_function(progress, "progress")
     check_flag(dry_run, "dry_run")
@@ -142,12 +144,41 @@ def prepared_erasure(store: ChunkStore, chunk_ids: Sequence[str]) -> Callable[[]
     return finish
 
 
+def finish_erasure(store: ChunkStore) -> None:
+    """Finish an erasure of chunks by their ids that was cut off: the chunks may be gone, and quotations be left."""
+    marked = _of_mark(store)
+    if marked is None or store.backend.read_only:
+        return
+    runs = store.files.runs()
+    plan = _Plan(list(dict.fromkeys([*owners(store, runs), store.namespace])), runs, Matcher(marked.report))
+    plan.found = {name: [] for name in plan.spaces} | {marked.namespace: marked.report.chunk_ids}
+    with _in_part():
+        _carry_out(store, plan)
+
+
+class _Mark(msgspec.Struct):
+    """The marker of an erasure of chunks by their ids; that of a person or source names nothing."""
+
+    namespace: str
+    report: ErasureReport
+
+
+def _of_mark(store: ChunkStore) -> _Mark | None:
+    try:
+        found = msgspec.json.decode(store.files.read(MARK) or b"{}", type=_Mark)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return None if store.confined and found.namespace != store.namespace else found
+
+
 def _carry_out(store: ChunkStore, plan: _Plan) -> None:
     """Erase what was planned; a second run continues where one was cut off."""
     report, pending = plan.needles.report, store.files.exists(MARK)
-    # Of chunks that were read, every row is known.
-    by_id = not pending and (report.person, report.source, report.namespace) == (None,) * 3
-    store.files.write(MARK, b"{}")
+    is_by_id = (report.person, report.source, report.namespace) == (None,) * 3
+    owner = next((name for name, ids in plan.found.items() if ids), store.namespace)
+    mark = _Mark(owner, msgspec.structs.replace(report, files=[])) if is_by_id else None
+    if not (pending and is_by_id and _of_mark(store) == mark):
+        store.files.write(MARK, b"{}" if mark is None else msgspec.json.encode(mark))
     changed = [name for name in plan.found if _erase_in(store, name, plan)]
     plan.runs = store.files.runs()
     for name in changed:
@@ -159,7 +190,8 @@ def _carry_out(store: ChunkStore, plan: _Plan) -> None:
         erased_ids = {one for ids in plan.found.values() for one in ids}
         for name in touched:
             _drop_undo_records(NamespaceReader(store, name), plan.needles, erased_ids)
-        store.backend.purge(touched, rebuild=not by_id)
+        # Of chunks that were read, every row is known.
+        store.backend.purge(touched, rebuild=pending or not is_by_id)
     store.files.remove(MARK)
 
 

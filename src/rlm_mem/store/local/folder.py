@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cached_property
-from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from typing import Protocol
@@ -188,6 +187,8 @@ class Layout:
 
         A file that somebody else wrote or changed is left alone, except what stands after the text of this program.
         """
+        from hashlib import blake2b  # OpenSSL: opening does not need it
+
         found: dict[str, bytes] = {}
         for name, content in _FOR_GIT:
             if name.startswith("../") and self.base.name != "memory":
