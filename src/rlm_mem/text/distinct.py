@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
+from rlm_mem import text as language
 from rlm_mem.text.analysis import Analyser
 from rlm_mem.text.by_language import (
     ARTICLES,
@@ -43,7 +44,6 @@ from rlm_mem.text.factuality import (
 )
 from rlm_mem.text.patterns import late, signed, word_set
 from rlm_mem.text.present import LONGEST, NO_TITLE, WORD, PresentQuestion, stems_in
-from rlm_mem.text.statements import statements_in
 
 _SENTENCE = late(rf"(?<=[.!?;]){NO_TITLE}\s+|\n+")
 _OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
@@ -280,7 +280,7 @@ def _holds_again(
     again = returns_to(value, parts, analyser)
     if not again:
         return False
-    ended = {stem for one in statements_in(earlier, analyser) for stem in one.former}
+    ended = {stem for one in language.statements_in(earlier, analyser) for stem in one.former}
     return not again <= ended
 
 

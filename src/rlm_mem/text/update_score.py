@@ -119,9 +119,12 @@ _CALENDAR = MONTHS | word_set(
     "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
 )
 _DATED = {day.removesuffix("s") for day in DAYS | MONTHS | FOREIGN_DAYS | FOREIGN_MONTHS}
-_OPENING_WORDS = 4
-"""Words at the beginning of a text, possibly with its speaker, one of which marks a correction."""
-_SORRY = signed(r"\b(?:sorry|oops|wait|i mean|i meant|make that)\b")
+_CORRECTS = signed(
+    r"\W*(?:[^\W\d_][\w -]{0,30}: {0,3})?(?:(?:no|oh|ah),? )?"
+    r"(?:correction|corrected|update|edit|actually|sorry|oops|wait|scratch that|i mean|i meant|make that|my mistake"
+    r"|korrektur|berichtigung|rectificati(?:on|f)|corrección|rectificación|correzione|rettifica|korekta|sprostowanie)\b"
+)
+"""The beginning of a text that corrects the one before, possibly after its speaker."""
 _VALUE_WORD = late(r"[^\W_]\S{0,80}")
 _LIST_NUMBER = late(r"\d{1,4}[.)]\s")
 _OPENING_NAME = late(r"(?:\d{1,4}[.)]\s)?([^\W\d_a-z]\w{0,40}(?: [^\W\d_a-z][\w.]{0,40})+) ")
@@ -467,10 +470,7 @@ def corrects(asked: PresentQuestion, earlier: str, later: str) -> bool:
 
     It need not share a word with it, so it must begin with a word of correction and give a value of the same kind.
     """
-    begins = " ".join(later[:LONGEST].split()[:_OPENING_WORDS])
-    return (_SORRY.search(begins) is not None or HINTS.found_in(begins)) and gives_other_value(
-        asked, earlier, later
-    )
+    return _CORRECTS.match(later) is not None and gives_other_value(asked, earlier, later)
 
 
 def best_sentence(asked: PresentQuestion, earlier: str, later: str, analyser: Analyser) -> str:
