@@ -19,7 +19,7 @@ from hypothesis import settings
 
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
-from tests.postgres import Databases, GivenServer, NoServer, Server
+from tests.postgres import Databases, GivenServer, NoServer, Server, connections_kept
 
 # Else each process that a test starts would compile the whole package, which takes longer than its work.
 sys.dont_write_bytecode = False
@@ -141,7 +141,7 @@ def databases() -> Iterator[Databases]:
         server = Server()
     except NoServer as error:
         pytest.skip(str(error))
-    with server:
+    with server, connections_kept(server.port):
         made = Databases(server)
         yield made
         made.close()

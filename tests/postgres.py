@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import os
 import random
 import shutil
@@ -520,6 +521,64 @@ class Databases:
             connection.close()
         self._connections.clear()
 
+
+@contextlib.contextmanager
+def connections_kept(port: int) -> Iterator[None]:
+    """Let stores have the connections that earlier stores of this process have closed to a server.
+
+    The process that the server starts for a new connection reads the catalog first, which takes several times as long
+    as all that most tests ask of it. Settings are those of a new one; statements that were prepared still are. Where a
+    test changes what new connections begin with, it has to end the others afterwards.
+    """
+    import psycopg
+
+    from rlm_mem.store.postgres.pool import Pool
+
+    kept: dict[str, list[psycopg.Connection[Any]]] = {}
+    owner, connect, close = os.getpid(), Pool._connect, Pool.close
+
+    def wanted(pool: Pool) -> list[psycopg.Connection[Any]] | None:
+        """Where connections like those of this pool are kept; None: they are not."""
+        options = pool._options
+        if (
+            not MOST_KEPT
+            or pool._pid != owner
+            or os.getpid() != owner
+            or str(options.get("port")) != str(port)
+        ):
+            return None
+        return kept.setdefault(repr((sorted(options.items()), pool._settings.prepared_statements)), [])
+
+    def connected(pool: Pool, until: float | None) -> psycopg.Connection[Any]:
+        while waiting := wanted(pool):
+            connection = waiting.pop()
+            try:
+                connection.execute("RESET ALL")
+            except psycopg.Error:  # a test has ended it
+                connection.close()
+            else:
+                pool._served = True
+                return connection
+        return connect(pool, until)
+
+    def closed(pool: Pool) -> None:
+        place = wanted(pool)
+        if place is not None and not pool._closed:
+            with pool._guard:
+                while pool._idle and len(place) < MOST_KEPT:
+                    place.append(pool._idle.pop()[1])
+        close(pool)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Pool, "_connect", connected)
+        patch.setattr(Pool, "close", closed)
+        yield
+    for connection in itertools.chain.from_iterable(kept.values()):
+        connection.close()
+
+
+MOST_KEPT = 3
+"""Connections for stores that ask for the same; a test that looks at how connections are opened sets it to 0."""
 
 EMPTY = """
 DO $$

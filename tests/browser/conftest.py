@@ -100,9 +100,9 @@ class Serving:
         self._process.stderr.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
-    """The browser; of the module, since its event loop must not go on running in the tests of others."""
+    """The browser; of this folder, since its event loop must not go on running in the tests of others."""
     from playwright.sync_api import sync_playwright
 
     # Chromium's sandbox needs rights that root in a container does not have.

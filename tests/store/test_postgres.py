@@ -40,7 +40,8 @@ from rlm_mem.store.postgres.rows import PostgresRowWriter
 from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, TABLES, namespace_key
 from rlm_mem.store.postgres.transaction import PostgresTransaction
 from rlm_mem.store.postgres.values import ListDumper
-from tests.postgres import PASSWORD, USER, Databases
+from tests.forked import forked
+from tests.postgres import PASSWORD, USER, Databases, GivenServer
 from tests.typed import postgres
 from tests.waiting import takes, until
 
@@ -446,6 +447,44 @@ def end_connections(databases: Databases, dsn: str) -> None:
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
         name,
     )
+
+
+def connected(dsn: str) -> set[object]:
+    """The processes of the server that serve others in a database."""
+    asked = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    return {row[0] for row in sql(dsn, asked)}
+
+
+def _ended(dsn: str) -> int:
+    """Open a store and close it; how many connections have ended then."""
+    before = connected(dsn)
+    with ChunkStore(dsn) as store:
+        store.create_chunk("One.")
+        opened = connected(dsn) - before
+    until(lambda: not connected(dsn) & opened, "the end of the connections")
+    return len(opened)
+
+
+def test_a_store_that_is_closed_leaves_no_connection(dsn: str) -> None:
+    """In another process, since stores of this one take over the connections of earlier ones."""
+    (found,) = forked(_ended, dsn)
+    assert found > 0
+
+
+def test_the_connection_of_a_closed_store_is_used_by_the_next_one_with_the_settings_of_a_new_one(
+    databases: Databases, dsn: str
+) -> None:
+    if isinstance(databases.server, GivenServer):
+        pytest.skip("connections are kept to a server of the run's own")
+    asked = "SELECT pg_backend_pid(), current_setting('lock_timeout')"
+    with ChunkStore(dsn) as store:
+        ((process, timeout),) = postgres(store.backend).rows("default", asked)
+        postgres(store.backend).rows("default", "SELECT set_config('lock_timeout', '7s', false)")
+    with ChunkStore(dsn) as store:
+        assert postgres(store.backend).rows("default", asked) == [(process, timeout)]
+    end_connections(databases, dsn)
+    with ChunkStore(dsn) as store:
+        assert store.get_stats()["chunk_count"] == 0, "one that was ended is not used again"
 
 
 def test_reads_and_writes_go_on_after_their_connections_were_ended(

@@ -657,6 +657,7 @@ def noted_connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return opened[-1]
 
     monkeypatch.setattr(psycopg, "connect", noted)
+    monkeypatch.setattr("tests.postgres.MOST_KEPT", 0)
     return opened
 
 
