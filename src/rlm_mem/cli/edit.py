@@ -25,7 +25,6 @@ from rlm_mem.cli.terminal import amount, day, note, one_line, print_json, print_
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.own_process import environment_of_programs
-from rlm_mem.store.core.erasing import finish_erasure
 
 if TYPE_CHECKING:
     import rlm_mem
@@ -244,6 +243,8 @@ def delete(
     remaining: list[str] = []
     with call.open() as memory:
         if permanent:
+            from rlm_mem.store.core.erasing import finish_erasure
+
             finish_erasure(memory.store)  # of a command that was killed: its chunks may not be found any more
         ids = list(dict.fromkeys(full_ids(memory, chunk_ids)))
         if permanent:

@@ -58,7 +58,6 @@ from rlm_mem.operations.types import (
     Until,
     about,
 )
-from rlm_mem.store.core.erasing import prepared_erasure
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -351,6 +350,8 @@ def delete(context: Context, request: DeleteQuery) -> Reply[Any]:
     finish: Callable[[], object] | None = None
     with matched(context) as chunk_id:
         if request.permanent and context.memory.store.backend.in_transaction:
+            from rlm_mem.store.core.erasing import prepared_erasure
+
             # What quotes or names it is erased once the transaction has ended.
             finish = prepared_erasure(context.memory.store, [chunk_id])
         if not context.memory.delete(chunk_id, request.permanent):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,6 +43,7 @@ from rlm_mem.store.core.brain_files import (
 from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, owners
+from rlm_mem.store.core.succession import successions
 from rlm_mem.store.core.traces import ErasureReport, Fingerprint, Matcher, fingerprints_of
 
 if TYPE_CHECKING:
@@ -293,12 +294,16 @@ def _erase_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
     )
     if not report.dry_run:
         part = store.confined_to(name, actor=store.actor)
+        ends: dict[tuple[str, str], str | None] = {}
         for start in range(0, len(ids), _LOT):
+            for chunk in reader.chunks(ids[start : start + _LOT]).values():
+                for old_id, link in successions(chunk).items():
+                    ends[chunk.id, old_id] = link.extra.get("former_valid_to")
             with part.backend.transaction(name) as transaction:
                 for chunk_id in ids[start : start + _LOT]:
                     part.delete_chunk(chunk_id, permanent=True)
                 transaction.events[:] = _of_erasure(transaction.events, erased_ids)
-        _clean_versions(NamespaceWriter(part, name), erased_ids)
+        _clean_versions(NamespaceWriter(part, name), erased_ids, ends)
         store.backend.erase_stray_versions(name, plan.strays.get(name, ()))
     return bool(ids) or len(report.files) + report.events > before
 
@@ -470,14 +475,22 @@ def _clean_files(reader: NamespaceReader, names: list[str], needles: Matcher, er
                 reader.stored.write(name, data)
 
 
-def _clean_versions(writer: NamespaceWriter, erased_ids: set[str]) -> None:
-    """Take links to erased chunks out of the former versions of the others."""
+def _clean_versions(
+    writer: NamespaceWriter, erased_ids: set[str], ends: Mapping[tuple[str, str], str | None]
+) -> None:
+    """Take links to erased chunks, and replacements by them, out of the former versions of the others.
+
+    Args:
+        ends: the end of the validity of a chunk before it was replaced, by the ids of its successor and its own.
+    """
     for page in writer.pages() if erased_ids else ():
         with writer.transaction() as transaction:
             for former in (one for state in page for one in writer.former(state.id)):
                 by, links = former.metadata.superseded_by, former.links
                 former.links = [link for link in links if link.target_id not in erased_ids]
-                former.metadata.superseded_by = None if by in erased_ids else by
+                if by in erased_ids:
+                    former.metadata.superseded_by = None
+                    former.metadata.valid_to = ends.get((str(by), former.id))
                 if by in erased_ids or len(former.links) < len(links):
                     transaction.keep(former)
 
