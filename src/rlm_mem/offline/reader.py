@@ -405,8 +405,9 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
             if nearest:
                 break
     if found is None and marked is not None:  # compared as a whole note, not by passages
-        by_id = {one.chunk_id: one for one in notes.passages if one.chunk_id != home.chunk_id}
-        later = by_id.get(marked.chunk_id, marked)
+        later = next(
+            (one for one in notes.passages if one.chunk_id == marked.chunk_id != home.chunk_id), marked
+        )
         if later.current and not _is_told(reading, later, notes) and _is_marked_with(reading, later, notes):
             found = later
     if found is None:
@@ -445,7 +446,7 @@ def _changes_of(reading: Reading, found: Passage, notes: _Notes) -> list[Passage
         and _is_on_subject(reading, one, notes)
     ]
     by_id = {one.chunk_id: one for one in (last, *others[:_MAX_FURTHER])}
-    known = {one.chunk_id: one for one in notes.passages}
+    known = {one.chunk_id: one for one in reversed(notes.passages)}  # the best passage of each
     for _ in range(_MAX_FURTHER):  # "Omar left, Priya took over from him" says nothing of the role itself
         marked = known.get(last.chunk_id, last).later
         if marked is None or marked.chunk_id in by_id or not marked.current:
