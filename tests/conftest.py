@@ -141,9 +141,10 @@ def databases() -> Iterator[Databases]:
         server = Server()
     except NoServer as error:
         pytest.skip(str(error))
-    with server, connections_kept(server.port):
+    with server:
         made = Databases(server)
-        yield made
+        with connections_kept(made):
+            yield made
         made.close()
 
 

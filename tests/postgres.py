@@ -435,6 +435,7 @@ class Databases:
     def __init__(self, server: Server | GivenServer) -> None:
         self.server = server
         self._free: list[str] = []
+        self.lent: set[str] = set()
         self._made: list[str] = []
         self._connections: dict[str, psycopg.Connection[Any]] = {}
         self._prefix = f"rlm_test_{os.getpid()}_" if isinstance(server, GivenServer) else "brain"
@@ -457,6 +458,7 @@ class Databases:
     def lend(self) -> Iterator[str]:
         """The DSN of a database in which nobody has anything."""
         name = self._free.pop() if self._free else self.make()
+        self.lent.add(name)
         yield self.server.dsn(name)
         self.empty(name)
         self._free.append(name)
@@ -523,8 +525,8 @@ class Databases:
 
 
 @contextlib.contextmanager
-def connections_kept(port: int) -> Iterator[None]:
-    """Let stores have the connections that earlier stores of this process have closed to a server.
+def connections_kept(databases: Databases) -> Iterator[None]:
+    """Let stores have the connections that earlier stores of this process have closed to a database that is lent.
 
     The process that the server starts for a new connection reads the catalog first, which takes several times as long
     as all that most tests ask of it. Settings are those of a new one; statements that were prepared still are. Where a
@@ -540,12 +542,10 @@ def connections_kept(port: int) -> Iterator[None]:
     def wanted(pool: Pool) -> list[psycopg.Connection[Any]] | None:
         """Where connections like those of this pool are kept; None: they are not."""
         options = pool._options
-        if (
-            not MOST_KEPT
-            or pool._pid != owner
-            or os.getpid() != owner
-            or str(options.get("port")) != str(port)
-        ):
+        here = (
+            str(options.get("port")) == str(databases.server.port) and options.get("dbname") in databases.lent
+        )
+        if not MOST_KEPT or not here or pool._pid != owner or os.getpid() != owner:
             return None
         return kept.setdefault(repr((sorted(options.items()), pool._settings.prepared_statements)), [])
 
