@@ -159,7 +159,9 @@ def test_names_of_files_are_only_names(site: Site, name: str) -> None:
 
 def test_long_names_with_one_beginning_stay_apart(site: Site) -> None:
     title = "Ein sehr langer Titel einer Notiz, " * 5
-    there, _ = send(site, (f"notes/{title}1.md", "The gate is green."), (f"notes/{title}2.md", "The key is brass."))
+    there, _ = send(
+        site, (f"notes/{title}1.md", "The gate is green."), (f"notes/{title}2.md", "The key is brass.")
+    )
     site.post(there, do="import")
     assert contents(site) == ["The gate is green.", "The key is brass."]
 
