@@ -100,11 +100,14 @@ class Sign(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Weighing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The section ``[weighing]``: what a sentence without any sign weighs, in logits, and the probability to reach."""
+    """The section ``[weighing]``: what a sentence without any sign weighs, in logits, and the probability to reach.
+
+    The defaults are those of the shipped rules: with others, signs alone could keep every sentence.
+    """
 
     threshold: float = 0.5
-    user: float = 0.0
-    agent: float = 0.0
+    user: float = -1.7
+    agent: float = -2.63
 
 
 class Patterns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
