@@ -21,6 +21,7 @@ from rlm_mem.operations.remembering import RememberRequest, to_remember
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
 from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, about, matching
+from rlm_mem.store.core.erasing import PreparedErasure
 from rlm_mem.store.core.records import is_mirror
 
 MAX_STEPS = 5_000
@@ -124,8 +125,8 @@ _FUNCTIONS: dict[type[Request], Callable[[Context, Any], Any]] = {
 
 def _batch(context: Context, request: BatchRequest) -> BatchDone:
     done: list[StepDone] = []
-    later: list[Callable[[], object]] = []
-    context = replace(context, later=later)
+    erasure = PreparedErasure(context.memory.store)
+    context = replace(context, erasure=erasure)
     with context.memory.batch():
         for texts, steps in groupby(request.steps, lambda step: isinstance(step, Remember)):
             if texts:
@@ -136,8 +137,7 @@ def _batch(context: Context, request: BatchRequest) -> BatchDone:
                     done.append(_run_step(context, step, done))
                 except (RlmMemError, Refused) as error:
                     raise Refused(_step_problem(error, len(done), step)) from error
-    for finish in later:
-        finish()
+    erasure.finish()
     return BatchDone(done)
 
 
