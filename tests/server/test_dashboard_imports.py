@@ -137,6 +137,9 @@ def test_files_are_kept_for_a_time_for_their_owner(tmp_path: Path, monkeypatch: 
         with pytest.raises(NotFoundError):
             uploads.get("k", owner)
     assert folder.exists()
+    with uploads.get("k", ("default", "x")).guard:  # while it is imported
+        during, folder = folder, kept(uploads)
+        assert during.exists()
     monkeypatch.setattr(imports, "_KEPT_SECONDS", 0.01)
     short = kept(uploads)
     assert not folder.exists(), "replaced"

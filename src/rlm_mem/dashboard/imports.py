@@ -120,7 +120,9 @@ class Uploads:
     def _drop(self, unwanted: Callable[[Upload], bool]) -> None:
         for one in [one for one in self._kept.values() if unwanted(one)]:
             del self._kept[one.key]
-            one.remove_file()
+            if one.guard.acquire(blocking=False):  # else it is being imported, and its file removed after that
+                one.remove_file()
+                one.guard.release()
 
 
 def import_page(request: PageRequest, *, problem: str = "") -> Response:
