@@ -9,7 +9,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.continuum.requests import forget_case
-from rlm_mem.errors import StorageError, StoreReadOnly
+from rlm_mem.errors import StorageError
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.server.api import client_of
 
@@ -70,15 +70,6 @@ def test_one_that_is_cut_off_after_the_chunk_was_deleted_leaves_no_quotation(
         assert memory.get(one) is None
         memory.delete(one, permanent=True)
         assert_gone(memory, one)
-
-
-def test_a_store_that_is_read_only_is_not_said_to_be_changed(place: Path | str) -> None:
-    with Memory.open(place) as memory:
-        one = filled(memory)
-    with Memory.open(place, read_only=True) as memory:
-        with pytest.raises(StoreReadOnly) as refused:
-            memory.delete(one, permanent=True)
-        assert "erased" not in str(refused.value)
 
 
 def test_deleted_in_a_batch_it_is_named_by_no_record_once_they_are_erased_too(place: Path | str) -> None:

@@ -126,7 +126,8 @@ def erase(
         raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
     if planned is not None:
         planned(report)
-    _carry_out(store, plan)
+    with _in_part():
+        _carry_out(store, plan)
     return report
 
 
@@ -149,24 +150,16 @@ class PreparedErasure:
     def finish(self) -> None:
         """Erase the chunks, after the transaction."""
         if self._plan is not None:
-            with _in_part():  # the chunks are deleted by now
+            with _in_part():
                 _carry_out(self._store, _completed(self._store, self._plan))
 
 
 def _carry_out(store: ChunkStore, plan: _Plan) -> None:
     """Erase what was planned; a second run continues where one was cut off."""
-    pending = store.files.exists(MARK)
-    store.files.write(MARK, b"{}")  # if this fails, nothing was erased
-    with _in_part():
-        _erase_planned(store, plan, pending)
-        store.files.remove(MARK)
-
-
-def _erase_planned(store: ChunkStore, plan: _Plan, pending: bool) -> None:
-    """Erase what was planned; ``pending``: whether an earlier run was cut off."""
-    report = plan.needles.report
+    report, pending = plan.needles.report, store.files.exists(MARK)
     # Of chunks that were read, every row is known.
     by_id = not pending and (report.person, report.source, report.namespace) == (None,) * 3
+    store.files.write(MARK, b"{}")
     erased_ids = {one for ids in plan.found.values() for one in ids}
     # First of all copies: if this is cut off, a second run recognises those left by the chunks themselves.
     changed = [name for name in plan.found if _clean_in(store, name, plan)]
@@ -185,6 +178,7 @@ def _erase_planned(store: ChunkStore, plan: _Plan, pending: bool) -> None:
         for name in touched:
             _drop_undo_records(NamespaceReader(store, name), plan.needles, erased_ids)
         store.backend.purge(touched, rebuild=not by_id)
+    store.files.remove(MARK)
 
 
 @dataclass
@@ -332,7 +326,7 @@ def _in_part() -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        message = error.message.removesuffix(": nothing was changed").removesuffix(": part may be erased")
+        message = error.message.removesuffix(": nothing was changed")
         raise type(error)(
             f"{message}: part may be erased", hint=error.hint or "repeat the erasure"
         ) from error
