@@ -9,7 +9,6 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.continuum.requests import forget_case
-from rlm_mem.errors import StorageError
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.server.api import client_of
 
@@ -51,25 +50,6 @@ def test_a_permanent_deletion_leaves_no_trace_in_any_byte_of_the_store(place: Pa
         assert memory.delete(one, permanent=True)
         assert_gone(memory, one)
         assert not memory.delete(one, permanent=True)
-
-
-def test_one_that_is_cut_off_after_the_chunk_was_deleted_leaves_no_quotation(
-    place: Path | str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the time of a second run, nothing tells what the chunk said."""
-
-    def fail(*_: object) -> None:
-        raise StorageError("the disk is gone")
-
-    with Memory.open(place) as memory:
-        one = filled(memory)
-        with monkeypatch.context() as patch:
-            patch.setattr("rlm_mem.store.core.erasing._end_runs", fail)
-            with pytest.raises(StorageError, match="part may be erased"):
-                memory.delete(one, permanent=True)
-        assert memory.get(one) is None
-        memory.delete(one, permanent=True)
-        assert_gone(memory, one)
 
 
 def test_deleted_in_a_batch_it_is_named_by_no_record_once_they_are_erased_too(place: Path | str) -> None:

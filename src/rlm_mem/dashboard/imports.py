@@ -120,8 +120,7 @@ class Uploads:
     def _drop(self, unwanted: Callable[[Upload], bool]) -> None:
         for one in [one for one in self._kept.values() if unwanted(one)]:
             del self._kept[one.key]
-            # One that is being imported is removed after that.
-            if one.guard.acquire(blocking=False):
+            if one.guard.acquire(blocking=False):  # else it is being imported, and its file removed after that
                 one.remove_file()
                 one.guard.release()
 

@@ -119,7 +119,7 @@ def erase(
         plan = _completed(store, plan)
     if dry_run:
         for name in plan.found:
-            _clean_in(store, name, plan)
+            _erase_in(store, name, plan)
         _clean_shared(store, plan)
         return report
     if store.backend.in_transaction:
@@ -160,14 +160,7 @@ def _carry_out(store: ChunkStore, plan: _Plan) -> None:
     # Of chunks that were read, every row is known.
     by_id = not pending and (report.person, report.source, report.namespace) == (None,) * 3
     store.files.write(MARK, b"{}")
-    erased_ids = {one for ids in plan.found.values() for one in ids}
-    # First of all copies: if this is cut off, a second run recognises those left by the chunks themselves.
-    changed = [name for name in plan.found if _clean_in(store, name, plan)]
-    _clean_files(NamespaceReader(store), list(plan.runs.get(None, ())), plan.needles, erased_ids)
-    for name in changed:
-        _drop_undo_records(NamespaceReader(store, name), plan.needles, erased_ids)
-    for name in plan.found:
-        _delete_in(store, name, plan)
+    changed = [name for name in plan.found if _erase_in(store, name, plan)]
     plan.runs = store.files.runs()
     for name in changed:
         _end_runs(NamespaceReader(store, name), plan.runs, plan.needles, set(plan.found[name]))
@@ -175,6 +168,7 @@ def _carry_out(store: ChunkStore, plan: _Plan) -> None:
     if report.chunk_ids or report.files or report.events or pending:
         # If an earlier run was killed, it is unknown which namespaces it had changed.
         touched = plan.spaces if pending else changed
+        erased_ids = {one for ids in plan.found.values() for one in ids}
         for name in touched:
             _drop_undo_records(NamespaceReader(store, name), plan.needles, erased_ids)
         store.backend.purge(touched, rebuild=not by_id)
@@ -277,8 +271,8 @@ def _is_quoted(store: ChunkStore, plan: _Plan, needles: Matcher) -> bool:
     return False
 
 
-def _clean_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
-    """Clean the files and events of a namespace; return whether there is anything of it to erase.
+def _erase_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
+    """Clean the files and events of a namespace, then erase its chunks; return whether there was anything.
 
     In a dry run, only add what there is to the report.
     """
@@ -291,20 +285,16 @@ def _clean_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
         partial(_redacted_event, needles=plan.needles, erased_ids=erased_ids),
         dry_run=report.dry_run,
     )
+    if not report.dry_run:
+        part = store.confined_to(name, actor=store.actor)
+        for start in range(0, len(ids), _LOT):
+            with part.backend.transaction(name) as transaction:
+                for chunk_id in ids[start : start + _LOT]:
+                    part.delete_chunk(chunk_id, permanent=True)
+                transaction.events[:] = _of_erasure(transaction.events, erased_ids)
+        _clean_versions(NamespaceWriter(part, name), erased_ids)
+        store.backend.erase_stray_versions(name, plan.strays.get(name, ()))
     return bool(ids) or len(report.files) + report.events > before
-
-
-def _delete_in(store: ChunkStore, name: str, plan: _Plan) -> None:
-    """Delete the chunks of a namespace with their versions."""
-    ids = plan.found[name]
-    erased_ids, part = set(ids), store.confined_to(name, actor=store.actor)
-    for start in range(0, len(ids), _LOT):
-        with part.backend.transaction(name) as transaction:
-            for chunk_id in ids[start : start + _LOT]:
-                part.delete_chunk(chunk_id, permanent=True)
-            transaction.events[:] = _of_erasure(transaction.events, erased_ids)
-    _clean_versions(NamespaceWriter(part, name), erased_ids)
-    store.backend.erase_stray_versions(name, plan.strays.get(name, ()))
 
 
 def _clean_shared(store: ChunkStore, plan: _Plan) -> None:
