@@ -120,7 +120,8 @@ class Uploads:
     def _drop(self, unwanted: Callable[[Upload], bool]) -> None:
         for one in [one for one in self._kept.values() if unwanted(one)]:
             del self._kept[one.key]
-            if one.guard.acquire(blocking=False):  # else it is being imported, and its file removed after that
+            # One that is being imported is removed after that.
+            if one.guard.acquire(blocking=False):
                 one.remove_file()
                 one.guard.release()
 

@@ -21,7 +21,6 @@ from rlm_mem.operations.remembering import RememberRequest, to_remember
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
 from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, about, matching
-from rlm_mem.store.core.erasing import PreparedErasure
 from rlm_mem.store.core.records import is_mirror
 
 MAX_STEPS = 5_000
@@ -125,6 +124,8 @@ _FUNCTIONS: dict[type[Request], Callable[[Context, Any], Any]] = {
 
 def _batch(context: Context, request: BatchRequest) -> BatchDone:
     done: list[StepDone] = []
+    from rlm_mem.store.core.erasing import PreparedErasure
+
     erasure = PreparedErasure(context.memory.store)
     context = replace(context, erasure=erasure)
     with context.memory.batch():
