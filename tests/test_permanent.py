@@ -10,6 +10,7 @@ from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.continuum.requests import forget_case
 from rlm_mem.store.core import erasing
+from rlm_mem.store.local.local_backend import LocalBackend
 from tests.server.api import client_of
 
 SECRET = "The vault of Zanderbeck opens with the left key, said the quartermaster in confidence."
@@ -117,3 +118,21 @@ def test_over_http_it_leaves_no_trace_either(tmp_path: Path, way: str) -> None:
             done = client.delete(f"chunks/{one}", params={"permanent": True}, headers=headers)
         assert done.status_code in (200, 204), done.text
         assert_gone(memory, one)
+
+
+def test_what_a_batch_deletes_is_erased_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each erasure cleans the whole store, so that one for each of thousands of steps would take hours."""
+    purged: list[object] = []
+    purge = LocalBackend.purge
+    monkeypatch.setattr(
+        LocalBackend, "purge", lambda *given, **named: (purged.append(given), purge(*given, **named))
+    )
+    with Memory.open(tmp_path) as memory, client_of(tmp_path) as client:
+        one = filled(memory)
+        ids = [one, *memory.remember(f"{LATER} So it is written.").chunk_ids]
+        ids += memory.remember("Zanderbeck has a second vault.").chunk_ids
+        steps = [{"do": "delete", "chunk_id": each, "permanent": True} for each in ids]
+        done = client.post("batch", json={"steps": steps})
+        assert done.status_code == 200, done.text
+        assert_gone(memory, one)
+    assert len(purged) == 1

@@ -421,6 +421,12 @@ def test_a_case_of_an_earlier_version_is_read_with_its_sentences(tmp_path: Path)
         assert memory.continuum.review.cases() == []
         [damaged] = memory.continuum.review.damaged()
         assert "a proposal names two chunks" in damaged.message
+    foreign = {**stored, "sentences": kept, "asked_by": "bo", "revisions": {"chunk-2026-01-01-00000000": 1}}
+    file.write_text(json.dumps(foreign), encoding="utf-8")
+    with Memory.open(tmp_path / "brain") as memory:
+        assert memory.continuum.review.cases() == []
+        [damaged] = memory.continuum.review.damaged()
+        assert "of a chunk that it does not name" in damaged.message
 
 
 def test_a_model_judges_as_many_as_set_and_never_what_came_from_elsewhere(

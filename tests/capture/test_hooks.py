@@ -424,6 +424,30 @@ def test_signs_are_added_up_to_the_threshold_and_the_most_certain_sentences_are_
 
 
 @pytest.mark.local_only("about the rules, not about the store")
+def test_signs_without_a_base_are_weighed_as_in_the_shipped_rules(tmp_path: Path) -> None:
+    (tmp_path / RULES_FILE).write_text('[[sign]]\nname = "harbour"\nuser = 2.0\npatterns = ["harbour"]\n')
+    rules, shipped = load_rules(tmp_path), load_rules(None)
+    assert rules.weighing == shipped.weighing
+    said = "The harbour closes early in winter. The tests of the ledger pass now."
+    assert [one.text for one in rules.kept(SessionMessage("user", said))] == [
+        "The harbour closes early in winter."
+    ]
+
+
+@pytest.mark.local_only("about the rules, not about the store")
+def test_of_a_long_message_the_beginning_and_the_end_are_read_and_equal_sentences_are_bounded() -> None:
+    rule = "Always run the linter before you commit."
+    pasted = "The committee met again without any result. " * 600
+    for said, kept in (
+        (rule + " " + pasted, 1),
+        (pasted + rule, 1),
+        (pasted + rule + " " + pasted, 0),
+        (f"{rule} " * 9, 3),
+    ):
+        assert [one.text for one in load_rules(None).kept(SessionMessage("user", said))] == [rule] * kept
+
+
+@pytest.mark.local_only("about the rules, not about the store")
 def test_limits_are_those_of_the_rules_in_force(tmp_path: Path) -> None:
     assert load_limits(None) == load_limits(tmp_path) == load_rules(tmp_path).limits
     (tmp_path / RULES_FILE).write_text("[limits]\nprompt_tokens = 7\n")

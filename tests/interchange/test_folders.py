@@ -19,6 +19,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InputError, InvalidConfig, NotFoundError, StorageError
 from rlm_mem.interchange import documents, folder_sync
 from rlm_mem.interchange.documents import DocumentReader
+from rlm_mem.interchange.drawings import BROKEN
 from rlm_mem.interchange.folders import NO_FOLDER, sync_folder, watch_folder
 from rlm_mem.interchange.importing import import_source
 from rlm_mem.interchange.places import FolderPlace
@@ -856,6 +857,7 @@ DRAWING = """<?xml version="1.0"?>
 def test_of_a_drawing_its_texts_are_remembered_not_its_markup(store: ChunkStore, tmp_path: Path) -> None:
     folder = tmp_path / "drawings"
     declared = '<!DOCTYPE svg [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><svg><text>&b;</text></svg>'
+    named = '<!DOCTYPE svg [<!ENTITY ns "http://www.w3.org/2000/svg">]>'
     write(
         folder,
         {
@@ -863,14 +865,19 @@ def test_of_a_drawing_its_texts_are_remembered_not_its_markup(store: ChunkStore,
             "icon.SVG": '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0"/></svg>',
             "broken.svg": "<svg><text>Half",
             "bomb.svg": declared,
+            "grows.svg": f"{named.replace('http', 'h' * 190)}<svg><text>{'&ns;' * 9}</text></svg>",
+            "editor.svg": f'{named}<svg xmlns="&ns;"><text>Inlet</text></svg>',
         },
     )
     report = sync_folder(store, folder)
-    assert report.added == ["pump.svg"]
-    assert {one.where: one.reason for one in report.refused} == dict.fromkeys(
-        ("icon.SVG", "broken.svg", "bomb.svg"), "a drawing without text"
-    )
+    assert sorted(report.added) == ["editor.svg", "pump.svg"]
+    assert {one.where: one.reason for one in report.refused} == {
+        "icon.SVG": "a drawing without text",
+        **dict.fromkeys(("broken.svg", "bomb.svg", "grows.svg"), BROKEN),
+    }
     assert not report.failed, "as for other pictures"
+    write(folder, {"editor.svg": "<svg><text>Inlet"})
+    assert not sync_folder(store, folder).chunks_archived, "what a drawing said stays until it can be read"
     [hit] = search(store, "Which valve closes first?")
     chunk = store.get_chunk(hit.chunk_id)
     assert chunk is not None

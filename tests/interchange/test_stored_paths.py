@@ -10,6 +10,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.config import path_of_stored, stored_path
+from rlm_mem.errors import ConflictError
 from rlm_mem.interchange import export_store, import_source
 
 ADA = "The lighthouse keeper is called Ada, who rows to the rock on Mondays."
@@ -124,6 +125,35 @@ def test_a_folder_that_was_moved_is_recognised_by_import(place: Path | str, home
         assert again.created == 0 and again.documents is not None and again.documents.moved_from is None
         (home / "papers" / "ada.txt").write_text(ADA.replace("Ada", "Eda"))
         assert import_source(memory.store, home / "papers").superseded == 1
+
+
+@pytest.mark.parametrize("version", ["this one", "an earlier one"])
+def test_a_new_folder_at_the_place_of_one_that_was_moved_archives_nothing(
+    place: Path | str, home: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    notes, papers = home / "notes", home / "papers"
+    with Memory.open(place) as memory:
+        with monkeypatch.context() as former:
+            if version == "an earlier one":  # which recorded the folder by its path
+                former.setenv("HOME", "/nowhere")
+            import_source(memory.store, notes)
+        shutil.move(notes, papers)
+        import_source(memory.store, papers)
+        ids = set(memory.list_chunks())
+        notes.symlink_to(papers)  # a link to the new place is the same folder
+        assert import_source(memory.store, notes).archived == 0
+        notes.unlink()
+        notes.mkdir()
+        (notes / "ada.txt").write_text(ADA)
+        (notes / "new.md").write_text("The new quay has twelve bollards of iron.\n")
+        for dry_run in (True, False):
+            with pytest.raises(ConflictError, match=r"belongs to .*papers now, .* would archive"):
+                import_source(memory.store, notes, dry_run=dry_run)
+        assert set(memory.list_chunks()) == ids
+        memory.sync_folder(notes, known_as="new notes")
+        assert import_source(memory.store, notes).archived == 0
+        assert import_source(memory.store, papers).archived == 0
+        assert ids < set(memory.list_chunks())
 
 
 @pytest.mark.parametrize("why", ["both are there", "another home", "other names", "few alike"])

@@ -136,6 +136,21 @@ def test_another_turn_is_not_named_as_a_correction(memory: Memory, after: str, m
     assert memory.search("When is standup?")[0].later_note is None
 
 
+def test_a_correction_that_is_out_of_date_is_not_named_but_what_replaced_it(memory: Memory) -> None:
+    noted(memory, "2026-03-01", "Ann: Standup is at 9:30.", conversation_id="team")
+    wrong = noted(memory, "2026-03-01", "Ann: Correction, it's 9:45.", conversation_id="team")
+    right = noted(memory, "2026-03-02", "The daily meeting begins at 10:00.")
+    memory.link(right, wrong, "supersedes")
+
+    def of_first() -> str:
+        hit = next(one for one in memory.search("When is standup?") if "9:30" in one.snippet)
+        return hit.later_note.text if hit.later_note is not None else ""
+
+    assert "10:00" in of_first()
+    memory.delete(right)
+    assert "9:45" not in of_first()
+
+
 def test_a_denied_value_comes_behind_the_note_that_denies_it(memory: Memory) -> None:
     _, later = all_noted(
         memory,

@@ -138,6 +138,9 @@ def test_files_are_kept_for_a_time_for_their_owner(tmp_path: Path, monkeypatch: 
         with pytest.raises(NotFoundError):
             uploads.get("k", owner)
     assert folder.exists()
+    with uploads.get("k", ("default", "x")).guard:  # while it is imported
+        during, folder = folder, kept(uploads)
+        assert during.exists()
     monkeypatch.setattr(imports, "_KEPT_SECONDS", 0.01)
     short = kept(uploads)
     assert not folder.exists(), "replaced"
@@ -156,6 +159,15 @@ def test_names_of_files_are_only_names(site: Site, name: str) -> None:
     site.post(there, do="import")
     assert contents(site) == ["The gate is green.", "The key is brass."]
     send(site, (name, "The gate is red."))
+
+
+def test_long_names_with_one_beginning_stay_apart(site: Site) -> None:
+    title = "Ein sehr langer Titel einer Notiz, " * 5
+    there, _ = send(
+        site, (f"notes/{title}1.md", "The gate is green."), (f"notes/{title}2.md", "The key is brass.")
+    )
+    site.post(there, do="import")
+    assert contents(site) == ["The gate is green.", "The key is brass."]
 
 
 def test_a_form_without_files_or_with_a_damaged_one_says_so(site: Site) -> None:
@@ -262,6 +274,9 @@ def test_a_notice_offers_the_change_of_its_own_client_only(site: Site, place: Pa
     (one,) = site.memory.remember("Ben drinks green tea.").chunk_ids
     original = ChunkStore.delete_chunk
     with Memory.open(place, actor="somebody else") as other:
+        theirs = other.remember("Ana sails on Sundays.") and other.recorded_changes(1)[0].id
+        named = site.get(f"/memories/{one}?done=archived&change={theirs}")
+        assert "Archived" in text_of(named) and not hidden(named, "change"), "an address that somebody made"
 
         def delete(*args: Any, **named: Any) -> Any:
             other.remember("Meanwhile, Ana drinks coffee.")

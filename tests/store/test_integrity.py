@@ -450,3 +450,7 @@ def test_files_for_git_of_an_earlier_version_are_brought_up_to_date(tmp_path: Pa
     (brain / ".gitignore").write_text("/tokens.json\n/persona/\n")
     with ChunkStore(brain / "memory") as store:
         assert check(store) == [], "somebody's own"
+    (brain / ".gitignore").unlink()
+    (brain / ".gitignore").mkdir()
+    with ChunkStore(brain / "memory") as store:
+        assert check(store) == [], "no file at all"

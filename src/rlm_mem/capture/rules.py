@@ -37,6 +37,7 @@ _MAX_RULES = 100
 _MAX_PATTERNS = 100
 _MAX_PATTERN = 1_000  # characters
 _MAX_WEIGHT = 20  # logits
+_READ_AT_ENDS = 250  # sentences
 _PATTERN_BYTES = 8_000_000  # memory of one compiled pattern
 _SKIPPED_BLOCKS = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW, structure.HEADER)
 
@@ -100,11 +101,14 @@ class Sign(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Weighing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The section ``[weighing]``: what a sentence without any sign weighs, in logits, and the probability to reach."""
+    """The section ``[weighing]``: what a sentence without any sign weighs, in logits, and the probability to reach.
+
+    The defaults are those of the shipped rules: with others, signs alone could keep every sentence.
+    """
 
     threshold: float = 0.5
-    user: float = 0.0
-    agent: float = 0.0
+    user: float = -1.7
+    agent: float = -2.63
 
 
 class Patterns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -155,9 +159,15 @@ class Rules(FrozenRecord, frozen=True):
     leave_out: tuple[Search, ...]
 
     def kept(self, message: SessionMessage) -> list[Kept]:
-        """Return the sentences of a message to keep in their order: the most certain ``per_message``."""
+        """Return the sentences of a message to keep in their order: the most certain ``per_message``.
+
+        Of a very long message, which mostly is pasted text, only the beginning and the end are read.
+        """
         found: list[Kept] = []
-        for sentence, previous in self._sentences(message.text):
+        read = list(self._sentences(message.text))
+        if len(read) > 2 * _READ_AT_ENDS:
+            del read[_READ_AT_ENDS:-_READ_AT_ENDS]
+        for sentence, previous in read:
             if message.speaker == "user" and any(search(sentence) for search in self.asks_to_keep):
                 if self._is_keepable(previous):
                     if found and found[-1].text == previous:
@@ -171,8 +181,8 @@ class Rules(FrozenRecord, frozen=True):
                 found.pop()
             found.append(one)
         if len(found) > self.limits.per_message:
-            certain = sorted(found, key=lambda one: -one.confidence)[: self.limits.per_message]
-            found = [one for one in found if one in certain]
+            certain = sorted(range(len(found)), key=lambda place: -found[place].confidence)
+            found = [found[place] for place in sorted(certain[: self.limits.per_message])]
         return found
 
     def sentences(self, text: str) -> list[str]:

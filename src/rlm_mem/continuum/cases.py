@@ -214,4 +214,6 @@ def decode(data: bytes, name: str) -> Case:
             case.sentences = [line.removeprefix(f"{one} ({side}): ") for one, side, line in sides]
         if len(case.chunk_ids) != 2 or len(case.sentences) != 2:
             raise InvalidMemory(f"{name}: a proposal names two chunks, and what each of them says")
+    if not case.revisions.keys() <= set(case.chunk_ids):
+        raise InvalidMemory(f"{name}: it has the revision of a chunk that it does not name")
     return case

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _KEPT_SECONDS = 30 * 60
 _MOST_KEPT, _MOST_BYTES = 16, 2 * MAX_UPLOAD_BYTES
 _LISTED = 50  # entries of each list on the page
-_NAME_CHARS = 120
+_NAME_CHARS = 120  # in UTF-8
 _EARLIEST, _LATEST = (
     datetime(1980, 1, 1, tzinfo=UTC).timestamp(),
     datetime(2107, 12, 31, tzinfo=UTC).timestamp(),
@@ -120,7 +120,10 @@ class Uploads:
     def _drop(self, unwanted: Callable[[Upload], bool]) -> None:
         for one in [one for one in self._kept.values() if unwanted(one)]:
             del self._kept[one.key]
-            one.remove_file()
+            # One that is being imported is removed after that.
+            if one.guard.acquire(blocking=False):
+                one.remove_file()
+                one.guard.release()
 
 
 def import_page(request: PageRequest, *, problem: str = "") -> Response:
@@ -258,12 +261,15 @@ def _parts(name: str) -> list[str]:
 
 
 def _shortened(name: str) -> str:
-    """A name without surrogates and of bounded length, with its ending."""
-    name = name.encode("utf-8", "replace").decode()
-    stem, dot, ending = name.rpartition(".")
-    if len(name.encode()) <= _NAME_CHARS or not dot or len(ending) > 10:
-        return name.encode()[:_NAME_CHARS].decode("utf-8", "ignore")
-    return stem.encode()[:_NAME_CHARS].decode("utf-8", "ignore") + dot + ending
+    """A name without surrogates and of bounded length, with its ending; a shortened one has a digest of the whole."""
+    data = name.encode("utf-8", "replace")
+    if len(data) <= _NAME_CHARS:
+        return data.decode()
+    stem, dot, ending = data.decode().rpartition(".")
+    if not dot or len(ending) > 10:
+        stem, dot, ending = data.decode(), "", ""
+    kept = stem.encode()[:_NAME_CHARS].decode("utf-8", "ignore")
+    return f"{kept}~{hashlib.sha256(data).hexdigest()[:12]}{dot}{ending}"
 
 
 def _marked(name: str, file: UploadFile) -> str:

@@ -237,12 +237,15 @@ class PageRequest:
         return own[0].id if len(own) == 1 and "erase" not in own[0].ops else ""
 
     def _undoable_change(self) -> str:
-        """The change that the address names, if it is a recent one in force that the client may undo; else empty."""
+        """The change that the address names, if it is a recent one of the client that it may undo; else empty.
+
+        Anybody may have made the address.
+        """
         named = self.request.query_params.get("change", "")
         if not named or not self.may_undo:
             return ""
-        recent = self.memory.recorded_changes(_RECENT)
-        return named if any(one.id == named and not one.undone for one in recent) else ""
+        own = (one for one in self.memory.recorded_changes(_RECENT) if one.actor == self.memory.store.actor)
+        return named if any(one.id == named and not one.undone for one in own) else ""
 
     @property
     def may_undo(self) -> bool:

@@ -16,7 +16,7 @@ from rlm_mem.config import Config, IngestConfig, SecretAction, SecretsConfig
 from rlm_mem.errors import InputError
 from rlm_mem.ingest.chunking import AnalysedText, analyse
 from rlm_mem.ingest.remember import provenance_of
-from rlm_mem.interchange.drawings import is_drawing, text_of_drawing
+from rlm_mem.interchange.drawings import BROKEN, is_drawing, text_of_drawing
 from rlm_mem.interchange.folder_plan import FileChange
 from rlm_mem.interchange.folder_record import digest_of
 from rlm_mem.interchange.formats.instructions import holds_instructions, read_instructions
@@ -258,7 +258,9 @@ class DocumentReader:
                 data.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise NotText("not text in UTF-8") from None
-        if is_drawing(entry.name) and not text_of_drawing(data):
+        if is_drawing(entry.name) and not (text := text_of_drawing(data)):
+            if text is None:
+                raise Unreadable(BROKEN)
             raise NotText("a drawing without text")
         if is_unmerged(data):
             raise Unreadable(f"{MERGE_CONFLICT}; until then its memories are kept unchanged")

@@ -46,7 +46,7 @@ class FolderName:
     def __init__(self, store: ChunkStore, root: str, known_as: str | None = None) -> None:
         self._root, self._files = root, store.files
         self._around = _repository(_brain(store))
-        names = self._names()
+        self._owns = names = self._names()
         self.own = names[0]
         self.is_new = False
         if known_as is not None:
@@ -85,12 +85,13 @@ class FolderName:
 
     def refuse_taken(self) -> None:
         """Raise ConflictError if the record of this folder has become that of another one, which is on this machine."""
-        for name in noted_as(self._files, self.name) if self.name == self.own and not self.is_new else ():
-            if name != self.own and self._is_here(name):
+        for name in noted_as(self._files, self.name) if self.name in self._owns and not self.is_new else ():
+            if name not in self._owns and self._is_here(name) and not self._is_at(name):
                 raise ConflictError(
                     f"what is recorded of the folder {self.own} belongs to {name} now, so that syncing "
                     f"{self._root} would archive its documents",
-                    hint=f"to remember {self._root} as well, give --known-as with a new name",
+                    hint=f"to remember {self._root} as well, give it a new name: rlm-mem remember --folder "
+                    f"{quote(self._root)} --known-as NAME",
                 )
 
     def refuse_known(self, digests: Collection[str]) -> None:
@@ -131,6 +132,11 @@ class FolderName:
     def follow(self, name: str) -> None:
         """Continue the record of this name."""
         self.name, self.is_new = name, False
+
+    def _is_at(self, name: str) -> bool:
+        """Return whether a name is that of a place which is this folder, as after a link took the old place."""
+        path = path_of_stored(name)
+        return path is not None and os.path.realpath(path) == os.path.realpath(self._root)
 
     def _is_here(self, name: str) -> bool:
         if name.startswith(_HERE) and self._around is not None:

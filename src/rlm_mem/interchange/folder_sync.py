@@ -96,7 +96,7 @@ class FolderSync:
         self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
         self._known = FolderName(store, self._root, known_as)
         self._name = self._known.name
-        if ask and known_as is None:
+        if (ask or follow) and known_as is None:
             self._known.refuse_taken()
         self._asks = ask and known_as is None and self._known.is_new
         self._follows = follow and self._known.is_new

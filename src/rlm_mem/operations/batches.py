@@ -124,8 +124,10 @@ _FUNCTIONS: dict[type[Request], Callable[[Context, Any], Any]] = {
 
 def _batch(context: Context, request: BatchRequest) -> BatchDone:
     done: list[StepDone] = []
-    later: list[Callable[[], object]] = []
-    context = replace(context, later=later)
+    from rlm_mem.store.core.erasing import PreparedErasure
+
+    erasure = PreparedErasure(context.memory.store)
+    context = replace(context, erasure=erasure)
     with context.memory.batch():
         for texts, steps in groupby(request.steps, lambda step: isinstance(step, Remember)):
             if texts:
@@ -136,8 +138,7 @@ def _batch(context: Context, request: BatchRequest) -> BatchDone:
                     done.append(_run_step(context, step, done))
                 except (RlmMemError, Refused) as error:
                     raise Refused(_step_problem(error, len(done), step)) from error
-    for finish in later:
-        finish()
+    erasure.finish()
     return BatchDone(done)
 
 

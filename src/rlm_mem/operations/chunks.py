@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
@@ -347,19 +347,18 @@ def delete(context: Context, request: DeleteQuery) -> Reply[Any]:
             return Reply(ask_to_forget(context, list(asked.values())), status=202)
     if request.permanent:
         refuse_persons(context, [context.path["chunk_id"]], "erase", "a person does", archived=True)
-    finish: Callable[[], object] | None = None
+    erasure = context.erasure
     with matched(context) as chunk_id:
         if request.permanent and context.memory.store.backend.in_transaction:
-            from rlm_mem.store.core.erasing import prepared_erasure
+            from rlm_mem.store.core.erasing import PreparedErasure
 
             # What quotes or names it is erased once the transaction has ended.
-            finish = prepared_erasure(context.memory.store, [chunk_id])
+            erasure = erasure or PreparedErasure(context.memory.store)
+            erasure.add(chunk_id)
         if not context.memory.delete(chunk_id, request.permanent):
             raise NotFoundError(f"there is no chunk {chunk_id}")
-    if finish is not None and context.later is not None:
-        context.later.append(finish)
-    elif finish is not None:
-        finish()
+    if erasure is not None and context.erasure is None:
+        erasure.finish()
     return Reply(status=204)
 
 

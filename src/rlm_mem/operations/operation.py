@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.memory import Memory
     from rlm_mem.operations.runs import RunRegistry
+    from rlm_mem.store.core.erasing import PreparedErasure
 
 #: The address of the HTTP interface, below which every operation has its path.
 PREFIX = "/api/v1"
@@ -42,7 +43,7 @@ class Context:
         kept_runs: the runs of the server; None if runs are not kept, as over MCP.
         agent: whether an agent calls, or a client that may not decide in the name of a person.
         progress: called with (done, total, message).
-        later: of a step of a batch, what is done after the batch; otherwise None.
+        erasure: of a step of a batch, what the batch erases at its end; otherwise None.
     """
 
     opened: OpenMemory
@@ -52,7 +53,7 @@ class Context:
     kept_runs: RunRegistry | None = None
     agent: bool = False
     progress: Callable[[float, float | None, str], None] = no_progress
-    later: list[Callable[[], object]] | None = None
+    erasure: PreparedErasure | None = None
 
     @property
     def memory(self) -> Memory:

@@ -24,7 +24,7 @@ from rlm_mem.search.current import (
     most_probable,
     retelling_places,
 )
-from rlm_mem.search.neighbours import neighbours_of
+from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
 from rlm_mem.search.ranking import Hit, OtherNote
 from rlm_mem.text.update_score import (
     LIKELY,
@@ -121,14 +121,26 @@ def with_corrections(
         said = chunk.content[start:end]
         for turn in beside:
             if turn.offset > 0 and turn.author == marked[place].author and corrects(asked, said, turn.text):
-                about = store.get_many([turn.chunk_id], track=False)[turn.chunk_id].metadata
-                if rank(about.trust) < rank(marked[place].trust):
+                valid = _valid_correction(store, turn)
+                if valid is None or rank(valid[0].metadata.trust) < rank(marked[place].trust):
                     continue
-                text = origin_mark(about.origin, about.trust) + " ".join(turn.text.split())[:_MAX_QUOTED]
-                note = OtherNote(turn.chunk_id, turn.at, text)
+                about = valid[0].metadata
+                text = origin_mark(about.origin, about.trust) + " ".join(valid[1].split())[:_MAX_QUOTED]
+                note = OtherNote(valid[0].id, about.at, text)
                 marked[place] = structs.replace(marked[place], later_note=note)
                 break
     return marked
+
+
+def _valid_correction(store: ChunkStore, turn: AdjacentSegment) -> tuple[Chunk, str] | None:
+    """Return the chunk and the text of a turn, or of the chunk that replaced it; None if neither is valid."""
+    chunk, text = store.get_many([turn.chunk_id], track=False).get(turn.chunk_id), turn.text
+    if chunk is not None and (by := chunk.metadata.superseded_by) is not None:
+        chunk = store.get_many([by], track=False).get(by)
+        text = "" if chunk is None else chunk.content
+    if chunk is None or chunk.metadata.superseded_by is not None or store.ended_at(chunk.metadata.valid_to):
+        return None
+    return chunk, text
 
 
 def _others(

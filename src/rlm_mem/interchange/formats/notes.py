@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from rlm_mem.errors import InputError, InvalidChunk
-from rlm_mem.interchange.drawings import is_drawing, text_of_drawing
+from rlm_mem.interchange.drawings import BROKEN, is_drawing, text_of_drawing
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.frontmatter import read_frontmatter, split_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, is_chunk_markdown
@@ -154,7 +154,11 @@ def read_note(file: SourceFile) -> Iterator[Record]:
         yield ImportProblem(file.where, "binary, not text")
         return
     if is_drawing(file.entry.name):
-        text = text_of_drawing(text)
+        drawn = text_of_drawing(text)
+        if drawn is None:
+            yield ImportProblem(file.where, BROKEN)
+            return
+        text = drawn
     fields: dict[str, Any] = {}
     header, body = split_frontmatter(text)
     if header is not None:

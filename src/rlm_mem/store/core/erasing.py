@@ -114,7 +114,12 @@ def erase(
         dry_run=dry_run,
         salt=secrets.token_hex(8),
     )
-    plan = _planned(store, report, progress) if wanted is None else _planned_chunks(store, report, wanted)
+    if wanted is None:
+        plan = _planned(store, report, progress)
+    else:
+        plan = _plan_of(store, report)
+        _add_chunks(store, plan, wanted)
+        plan = _completed(store, plan)
     if dry_run:
         for name in plan.found:
             _erase_in(store, name, plan)
@@ -129,20 +134,28 @@ def erase(
     return report
 
 
-def prepared_erasure(store: ChunkStore, chunk_ids: Sequence[str]) -> Callable[[], ErasureReport]:
-    """Return a function that erases chunks that are read now, also if they are deleted before it is called.
+class PreparedErasure:
+    """Erases chunks that a transaction deletes, all at once after it: every erasure cleans the whole store."""
 
-    For transactions: it must be called after the transaction.
-    """
-    report = ErasureReport(at=format_time(store.clock()), dry_run=False, salt=secrets.token_hex(8))
-    plan = _planned_chunks(store, report, check_chunk_ids(chunk_ids))
+    def __init__(self, store: ChunkStore) -> None:
+        self._store = store
+        self._plan: _Plan | None = None
 
-    def finish() -> ErasureReport:
-        with _in_part():
-            _carry_out(store, plan)
-        return report
+    def add(self, chunk_id: str) -> None:
+        """Read a chunk before it is deleted."""
+        if self._plan is None:
+            report = ErasureReport(
+                at=format_time(self._store.clock()), dry_run=False, salt=secrets.token_hex(8)
+            )
+            self._plan = _plan_of(self._store, report)
+        _add_chunks(self._store, self._plan, check_chunk_ids([chunk_id]))
 
-    return finish
+    def finish(self) -> None:
+        """Erase the chunks, after the transaction."""
+        if self._plan is not None:
+            finish_erasure(self._store)  # whose mark this one replaces
+            with _in_part():
+                _carry_out(self._store, _completed(self._store, self._plan))
 
 
 def finish_erasure(store: ChunkStore) -> None:
@@ -225,8 +238,7 @@ def _planned(store: ChunkStore, report: ErasureReport, progress: Progress | None
     report.unread = store.unreadable_files  # indexes files that were corrected meanwhile
     if namespace is not None:
         report.remaining.append("the name of the namespace, in the audit log and in lists of namespaces")
-    runs = store.files.runs()
-    plan = _Plan(list(dict.fromkeys([*owners(store, runs), store.namespace])), runs, Matcher(report))
+    plan = _plan_of(store, report)
     for name in plan.spaces:
         if namespace in (None, name):
             plan.found[name] = _chosen(NamespaceReader(store, name), plan, progress)
@@ -247,19 +259,34 @@ def _planned(store: ChunkStore, report: ErasureReport, progress: Progress | None
     return plan
 
 
-def _planned_chunks(store: ChunkStore, report: ErasureReport, ids: Sequence[str]) -> _Plan:
-    """Find the chunks with these ids; adds them and their fingerprints to the report."""
-    runs, reader = store.files.runs(), NamespaceReader(store)
-    plan = _Plan(list(dict.fromkeys([*owners(store, runs), store.namespace])), runs, Matcher(report))
-    plan.found = {name: [] for name in plan.spaces} | {store.namespace: list(dict.fromkeys(ids))}
-    if len(reader.states(ids)) < len(set(ids)):
-        strays = ((one, versions[-1].namespace) for one, versions in store.backend.stray_versions())
-        plan.strays = {store.namespace: [one for one, ns in strays if one in ids and ns == store.namespace]}
-    for chunk in reader.chunks(ids).values():
+def _plan_of(store: ChunkStore, report: ErasureReport) -> _Plan:
+    """Return a plan without any chunk."""
+    runs = store.files.runs()
+    return _Plan(list(dict.fromkeys([*owners(store, runs), store.namespace])), runs, Matcher(report))
+
+
+def _add_chunks(store: ChunkStore, plan: _Plan, ids: Sequence[str]) -> None:
+    """Add the chunks with these ids, and their fingerprints, to a plan and its report."""
+    reader, here = NamespaceReader(store), store.namespace
+    for name in (*plan.spaces, here):
+        plan.found.setdefault(name, [])
+    new = [one for one in dict.fromkeys(ids) if one not in plan.found[here]]
+    plan.found[here] += new
+    known = set(reader.states(new))
+    if len(known) < len(new):
+        of_store = ((one, versions[-1].namespace) for one, versions in store.backend.stray_versions())
+        strays = [one for one, namespace in of_store if one in new and namespace == here]
+        plan.strays.setdefault(here, []).extend(strays)
+        known.update(strays)
+    for chunk in reader.chunks(new).values():
         _add_prints([chunk, *reader.former(chunk.id)], plan)
         plan.versioned.add(chunk.id)
-    known = {*reader.states(ids), *plan.strays.get(store.namespace, ())}
-    report.chunk_ids = [one for one in plan.found[store.namespace] if one in known]
+    plan.needles.report.chunk_ids += [one for one in new if one in known]
+
+
+def _completed(store: ChunkStore, plan: _Plan) -> _Plan:
+    """Return the plan with the fingerprints by which its chunks are recognised."""
+    report = plan.needles.report
     report.fingerprints = list(plan.prints)
     # All chunks are read only if a file that stays holds some of the text, which may be that of another chunk.
     if _is_quoted(store, plan, Matcher(report)):

@@ -193,11 +193,15 @@ class Layout:
         for name, content in _FOR_GIT:
             if name.startswith("../") and self.base.name != "memory":
                 continue
-            try:
-                data = self.absolute(name).read_bytes()
-            except FileNotFoundError:
-                found[name] = content.encode()
+            path = self.absolute(name)
+            if path.is_dir():
                 continue
+            with files.translated(str(path)):
+                try:
+                    data = path.read_bytes()
+                except FileNotFoundError:
+                    found[name] = content.encode()
+                    continue
             for size, digest in _FORMER_FOR_GIT.get(name, ()):
                 if blake2b(data[:size], digest_size=8).hexdigest() == digest and not data.startswith(
                     content.encode()
