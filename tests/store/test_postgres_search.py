@@ -765,4 +765,5 @@ def test_a_search_takes_few_statements(dsn: str, monkeypatch: pytest.MonkeyPatch
 
         monkeypatch.setattr(psycopg.Cursor, "execute", counted)
         assert search(store, "What did Ann say about the walnut in the garden?")
-        assert 0 < len(asked) <= 11  # one of them may look up again where the namespace is, as once a second
+        # Three of them read the turns beside the first hit, and one may look up again where the namespace is.
+        assert 0 < len(asked) <= 14

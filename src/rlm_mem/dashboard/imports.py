@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from rlm_mem.dashboard.requests import MAX_FILES, PageRequest
 from rlm_mem.dashboard.words import address
 from rlm_mem.errors import InputError, NotFoundError, StorageError
-from rlm_mem.interchange.detection import format_named
 from rlm_mem.operations.moving import MAX_UPLOAD_BYTES, ImportQuery, import_file
 
 if TYPE_CHECKING:
@@ -166,6 +165,8 @@ def receive(request: PageRequest, uploads: Uploads) -> Response:
 
 def upload_page(request: PageRequest, uploads: Uploads) -> Response:
     """What the import of an upload would do, or did."""
+    from rlm_mem.interchange.detection import format_named
+
     upload = uploads.get(request.part("upload"), _owner(request))
     report = upload.done or upload.planned
     assert report is not None

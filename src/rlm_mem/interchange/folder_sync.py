@@ -684,11 +684,7 @@ class FolderSync:
     def _store_new(
         self, text: DocumentText, number: int, draft: Chunk | None, links: Sequence[ChunkLinks] = ()
     ) -> str:
-        """Store a piece as a new chunk; return its id, or an empty string in a dry run.
-
-        Args:
-            draft: the chunk, if already created.
-        """
+        """Store a piece as a new chunk, ``draft`` if it exists already; return its id, empty in a dry run."""
         piece = text.analysed.pieces[number]
         self.report.chunks_created += 1
         self.report.tokens += piece.tokens

@@ -104,32 +104,25 @@ def with_marks(
 def with_corrections(
     hits: list[Hit], store: ChunkStore, read: Mapping[str, Chunk], asked: PresentQuestion
 ) -> list[Hit]:
-    """Return the hits in order; the best ones name what corrects them right afterwards in their conversation.
+    """Return the hits in order; the first one names what corrects it right afterwards in its conversation.
 
-    Turns of one conversation have one time, so that only their order tells which was said later.
+    Turns of one conversation have one time, so that only their order tells which was said later. Only one hit is
+    checked, since its neighbours are read with further statements.
     """
-    marked = list(hits)
-    open_places = [
-        place
-        for place, hit in enumerate(hits[:ANSWERING])
-        if hit.conversation_id is not None and hit.later_note is None and not hit.ended()
-    ]
-    ranges = [(read[hits[place].chunk_id], hits[place].start, hits[place].end) for place in open_places]
-    for place, (chunk, start, end), beside in zip(
-        open_places, ranges, neighbours_of(store, ranges, _MAX_TURNS) if ranges else (), strict=True
-    ):
-        said = chunk.content[start:end]
-        for turn in beside:
-            if turn.offset > 0 and turn.author == marked[place].author and corrects(asked, said, turn.text):
-                valid = _valid_correction(store, turn)
-                if valid is None or rank(valid[0].metadata.trust) < rank(marked[place].trust):
-                    continue
+    first = hits[0]
+    if first.conversation_id is None or first.later_note is not None or first.ended():
+        return hits
+    chunk = read[first.chunk_id]
+    said = chunk.content[first.start : first.end]
+    for turn in neighbours_of(store, [(chunk, first.start, first.end)], _MAX_TURNS)[0]:
+        if turn.offset > 0 and turn.author == first.author and corrects(asked, said, turn.text):
+            valid = _valid_correction(store, turn)
+            if valid is not None and rank(valid[0].metadata.trust) >= rank(first.trust):
                 about = valid[0].metadata
                 text = origin_mark(about.origin, about.trust) + " ".join(valid[1].split())[:_MAX_QUOTED]
-                note = OtherNote(valid[0].id, about.at, text)
-                marked[place] = structs.replace(marked[place], later_note=note)
-                break
-    return marked
+                named = structs.replace(first, later_note=OtherNote(valid[0].id, about.at, text))
+                return [named, *hits[1:]]
+    return hits
 
 
 def _valid_correction(store: ChunkStore, turn: AdjacentSegment) -> tuple[Chunk, str] | None:

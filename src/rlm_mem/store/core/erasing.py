@@ -100,12 +100,12 @@ def erase(
         ConflictError: within a batch, unless it is a dry run: an erasure cannot be rolled back with the batch.
         StoreReadOnly, StorageError: the store cannot be written; part may be erased, and a second run continues.
     """
+    check_flag(dry_run, "dry_run")
     wanted = None if chunk_ids is None else check_chunk_ids(chunk_ids)
     if not dry_run and not store.backend.in_transaction:
         finish_erasure(store)
     name_to_erase = _checked(person, source, namespace, wanted)
     check_function(progress, "progress")
-    check_flag(dry_run, "dry_run")
     report = ErasureReport(
         person=name_to_erase if person is not None else None,
         source=name_to_erase if source is not None else None,
@@ -180,7 +180,7 @@ class _Mark(msgspec.Struct):
 def _of_mark(store: ChunkStore) -> _Mark | None:
     try:
         found = msgspec.json.decode(store.files.read(MARK) or b"{}", type=_Mark)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return None if store.confined and found.namespace != store.namespace else found
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from rlm_mem.errors import InvalidChunk, RlmMemError
+from rlm_mem.errors import CorruptStore, InvalidChunk, RlmMemError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.records import SyncReport, Vacuumed
+from rlm_mem.store.core.records import ACTIVE, NO_SEGMENTS, SyncReport, Vacuumed, decode_many
 from rlm_mem.store.postgres.failures import translated
 from rlm_mem.store.postgres.integrity import chunk_in
 from rlm_mem.store.postgres.schema import SET_ON_WORKERS, TABLES, namespace_key
@@ -162,7 +162,7 @@ def _lots(transaction: PostgresTransaction, ns: int) -> Iterator[list[tuple[Any,
 
 
 def drop_unused(transaction: PostgresTransaction, namespace: str) -> None:
-    """Remove conversations, tags and terms that no chunk has any more.
+    """Remove conversations, tags and terms that no chunk has any more, not even one in the archive.
 
     Args:
         transaction: of the namespace: a writer that has just read one of these rows must not lose it.
@@ -174,7 +174,29 @@ def drop_unused(transaction: PostgresTransaction, namespace: str) -> None:
         (ns, ns),
     )
     transaction.rows("DELETE FROM rlm_mem.tag_totals WHERE ns = %s AND chunks <= 0", (ns,))
-    transaction.rows("DELETE FROM rlm_mem.terms WHERE ns = %s AND df <= 0", (ns,))
+    transaction.rows(
+        "DELETE FROM rlm_mem.terms WHERE ns = %s AND df <= 0 AND term <> ALL(%s)",
+        (ns, sorted(_archived_terms(transaction, ns))),
+    )
+
+
+def _archived_terms(transaction: PostgresTransaction, ns: int) -> set[int]:
+    """Return the numbers of the terms of archived chunks, which a restored one is indexed with again."""
+    used: set[int] = set()
+    last = 0
+    while rows := transaction.rows(
+        "SELECT c.doc, b.segments FROM rlm_mem.chunks c JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
+        f" WHERE c.ns = %s AND c.status <> {ACTIVE} AND c.doc > %s ORDER BY c.doc LIMIT {_LOT}",
+        (ns, ns, last),
+    ):
+        for _, segments in rows:
+            try:
+                decoded = decode_many([segments or NO_SEGMENTS])
+            except CorruptStore:
+                continue  # `repair` analyses it again
+            used.update(decoded.terms.tolist(), decoded.author.tolist())
+        last = rows[-1][0]
+    return used
 
 
 def stored_rows(pool: Pool, namespace: str) -> Iterator[tuple[str, bytes]]:
