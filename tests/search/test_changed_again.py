@@ -179,3 +179,9 @@ def test_what_is_as_always_changes_nothing(memory: Memory) -> None:
         "Sick notes: no longer on paper to Joline, just the app. Holiday requests as always.",
     )
     assert memory.search("To whom do holiday requests go?")[0].chunk_id == earlier
+
+
+def test_what_is_called_last_may_be_of_the_present(memory: Memory) -> None:
+    _, later = all_noted(memory, "Last orders for dinner 9.30.", "Last orders are now 9.15.")
+    first, second = memory.search("When are last orders?")
+    assert first.chunk_id == later and second.later_note is not None

@@ -737,6 +737,7 @@ def test_the_words_that_ask_for_a_former_value_are_left_out(question: str, plain
 def test_a_question_about_how_long_something_lasts_is_about_the_present(question: str) -> None:
     assert not is_of_the_past(question)
     assert is_of_the_past("How long did the buffer last?") and is_of_the_past("When did it last ring?")
+    assert is_of_the_past("Where did we go last week?") and not is_of_the_past("When are last orders?")
 
 
 def test_the_nearest_memory_does_not_answer_with_the_value_that_it_ends(memory: Memory) -> None:

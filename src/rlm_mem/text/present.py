@@ -38,8 +38,10 @@ _FORMERLY = (
 """Words by which a question asks for a former value; "before" and a time may be about the present otherwise: "How
 long before an appointment do reminders go out?"."""
 _ASKS_FOR_FORMER = signed(_FORMERLY)
-_OF_THE_PAST = signed(rf"{_FORMERLY}|\b(?:earlier|was|were|had|(?<!the )last|ago|(?:19|20)\d\d)\b")
-"""A question about the past."""
+_OF_THE_PAST = signed(
+    rf"{_FORMERLY}|\b(?:earlier|was|were|had|(?<!the )(?<!\bis )(?<!\bare )last|ago|(?:19|20)\d\d)\b"
+)
+"""A question about the past; "When are last orders?" is none."""
 _TELLS_OF_PAST = late(
     rf"{_FORMERLY}|\b(?:earlier|was|were|had|did|no longer|until|before|[a-z]{{2,20}}ed|(?:19|20)\d\d)\b",
     re.IGNORECASE,
