@@ -71,7 +71,6 @@ class Example(NamedTuple):
 
     session: str
     speaker: Speaker
-    text: str
     signs: tuple[int, ...]
     target: float
 
@@ -99,7 +98,7 @@ def evaluate(sessions: Sequence[Labelled], rules: Rules, show: bool = False) -> 
     for session in sessions:
         kept = [
             (turn, one)
-            for number, turn in enumerate(session.turns)
+            for turn in session.turns
             for one in rules.kept(SessionMessage(turn.speaker, turn.text))
         ]
         for label in session.keep:
@@ -133,7 +132,6 @@ def examples(sessions: Sequence[Labelled], rules: Rules) -> list[Example]:
         Example(
             session.id,
             turn.speaker,
-            sentence,
             tuple(names[sign.name] for sign in rules.shown(sentence)),
             max(
                 (
@@ -150,22 +148,26 @@ def examples(sessions: Sequence[Labelled], rules: Rules) -> list[Example]:
     ]
 
 
+def probability(signs: Sequence[int], weights: Sequence[float], base: float) -> float:
+    """The probability that a sentence with these signs is to be kept."""
+    return 1 / (1 + math.exp(-max(-30.0, base + sum(weights[sign] for sign in signs))))
+
+
 def fitted(rows: Sequence[Example], prior: Sequence[float]) -> tuple[list[float], float]:
     """Weights and base of a logistic regression, with a penalty on the squared distance of each weight from `prior`."""
-    count, penalty = len(prior), PENALTY
     weights, base = list(prior), -2.0
     for _ in range(400):
-        gradient = [penalty * (weight - expected) for weight, expected in zip(weights, prior, strict=True)]
-        curvature = [penalty] * count
+        gradient = [PENALTY * (weight - expected) for weight, expected in zip(weights, prior, strict=True)]
+        curvature = [PENALTY] * len(weights)
         base_gradient, base_curvature, largest = 0.0, 1e-6, 0.0
         for row in rows:
-            probability = 1 / (1 + math.exp(-max(-30.0, base + sum(weights[sign] for sign in row.signs))))
-            error, bend = probability - row.target, max(probability * (1 - probability), 0.02)
+            chance = probability(row.signs, weights, base)
+            error, bend = chance - row.target, max(chance * (1 - chance), 0.02)
             base_gradient, base_curvature = base_gradient + error, base_curvature + bend
             for sign in row.signs:
                 gradient[sign] += error
                 curvature[sign] += bend
-        for sign in range(count):
+        for sign in range(len(weights)):
             step = 0.3 * gradient[sign] / curvature[sign]
             weights[sign] -= step
             largest = max(largest, abs(step))
@@ -185,13 +187,11 @@ def cross_validated(rows: Sequence[Example], prior: Sequence[float]) -> None:
     for number in range(5):
         weights, base = fitted([row for row in rows if fold[row.session] != number], prior)
         scored += [
-            (1 / (1 + math.exp(-(base + sum(weights[sign] for sign in row.signs)))), row.target)
-            for row in rows
-            if fold[row.session] == number
+            (probability(row.signs, weights, base), row.target) for row in rows if fold[row.session] == number
         ]
     must = sum(target == 1 for _, target in scored)
     for threshold in (0.3, 0.4, 0.5, 0.6, 0.7):
-        kept = [target for probability, target in scored if probability >= threshold]
+        kept = [target for chance, target in scored if chance >= threshold]
         good = sum(target > 0 for target in kept)
         print(f"  {threshold}: {kept.count(1.0)} of {must} kept; {good} of {len(kept)} kept are labelled")
 
@@ -201,10 +201,8 @@ def fit(rules: Rules) -> None:
     rows = examples(labelled("development"), rules)
     text = SHIPPED.read_text(encoding="utf-8")
     weights = [0.0] * len(rules.signs)
-    for speaker in (
-        "user",
-        "agent",
-    ):  # few sentences of agents are labelled: their weights begin at those of users
+    # Few sentences of agents are labelled: their weights begin at those of users.
+    for speaker in ("user", "agent"):
         mine = [row for row in rows if row.speaker == speaker]
         print(f"{speaker}, cross-validated, of {len(mine)} sentences:")
         cross_validated(mine, weights)

@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, takewhile
@@ -197,12 +197,12 @@ class PageRequest:
             referrer = urlsplit("")
         if referrer.netloc != self.request.url.netloc or referrer.path not in _LISTS:
             return "/memories", _LISTS["/memories"]
-        query = [(name, value) for name, value in parse_qsl(referrer.query) if name not in _ONCE]
+        query = parse_qsl(referrer.query)
         words = dict(query).get("q", "").strip()
         name = (
             f"Results for “{words:.40}”" if referrer.path == "/memories" and words else _LISTS[referrer.path]
         )
-        return (f"{referrer.path}?{urlencode(query)}" if query else referrer.path), name
+        return _without_action(referrer.path, query), name
 
     # --- response --------------------------------------------------------------------------------
 
@@ -270,7 +270,6 @@ class PageRequest:
 
     def _with_page_context(self, values: Mapping[str, Any]) -> dict[str, Any]:
         done = self.request.query_params.get("done", "")
-        query = urlencode([one for one in self.request.query_params.multi_items() if one[0] not in _ONCE])
         return {
             "namespace": self.memory.store.namespace,
             # Every form names the namespace of its page, so that it cannot write to one chosen in the meantime.
@@ -281,7 +280,7 @@ class PageRequest:
             "notice": " ".join(NOTICES[name] for name in done.split(".") if name in NOTICES),
             "undoable": self._undoable_change(),
             "may_undo": self.may_undo,
-            "unnoticed": self.request.url.path + (f"?{query}" if query else ""),
+            "unnoticed": _without_action(self.request.url.path, self.request.query_params.multi_items()),
             **values,
         }
 
@@ -509,12 +508,16 @@ def local_address(text: str) -> str:
         parts = urlsplit(text[:8_000])
     except ValueError:  # an incomplete IPv6 address
         return ""
-    if not parts.path.startswith("/") or parts.path.startswith(
-        ("//", "/\\")
-    ):  # the latter lead to other hosts
+    # "//" and "/\\" lead to other hosts.
+    if not parts.path.startswith("/") or parts.path.startswith(("//", "/\\")):
         return ""
-    query = urlencode([one for one in parse_qsl(parts.query) if one[0] not in _ONCE])
-    return f"{parts.path}?{query}" if query else parts.path
+    return _without_action(parts.path, parse_qsl(parts.query))
+
+
+def _without_action(path: str, query: Iterable[tuple[str, str]]) -> str:
+    """The address of a page without what an action added to it."""
+    kept = urlencode([one for one in query if one[0] not in _ONCE])
+    return f"{path}?{kept}" if kept else path
 
 
 def _error_page(request: Request, state: ServerState, error: Exception) -> Response:

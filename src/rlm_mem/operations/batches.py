@@ -123,9 +123,9 @@ _FUNCTIONS: dict[type[Request], Callable[[Context, Any], Any]] = {
 
 
 def _batch(context: Context, request: BatchRequest) -> BatchDone:
-    done: list[StepDone] = []
     from rlm_mem.store.core.erasing import PreparedErasure
 
+    done: list[StepDone] = []
     erasure = PreparedErasure(context.memory.store)
     context = replace(context, erasure=erasure)
     with context.memory.batch():

@@ -147,7 +147,7 @@ def _with_later_notes(
     )
     beside = [structs.replace(others[place - 1], score=hits[0].score)] if place else []
     if place and place == nearest:
-        first = structs.replace(first, later_note=quoted(beside[0]))
+        first = structs.replace(first, later_note=as_other_note(beside[0]))
     moved = {(hit.chunk_id, hit.start) for hit in (first, *beside)}
     return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in moved)]
 
@@ -178,11 +178,11 @@ def with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
     first = former.score + STEP
     parts = {**chosen.parts, part: first - chosen.score} if chosen.parts is not None else None
     if part != "lasts":
-        former = structs.replace(former, later_note=quoted(chosen))
+        former = structs.replace(former, later_note=as_other_note(chosen))
     return [structs.replace(chosen, score=first, parts=parts), former, *hits[1:place], *hits[place + 1 :]]
 
 
-def quoted(hit: Hit) -> OtherNote:
+def as_other_note(hit: Hit) -> OtherNote:
     """Return a hit as it is named on another one."""
     return OtherNote(hit.chunk_id, hit.at, origin_mark(hit.origin, hit.trust) + hit.snippet)
 
@@ -340,9 +340,7 @@ def with_return_first(
         ]
         if again:
             place = max(again, key=lambda place: found[place].at)
-            return with_first([*hits, *found[len(hits) :]], place, "says so")[
-                : len(hits) + (place >= len(hits))
-            ]
+            return with_first(found, place, "says so")[: len(hits) + (place >= len(hits))]
     return hits
 
 
