@@ -150,8 +150,8 @@ def test_words_that_people_try_first_lead_to_the_commands(run: Run) -> None:
 #: Commands whose output is no report: servers, what hooks and clients read, JSON lines.
 WITHOUT_JSON = {
     "serve", "mcp", "trajectories export",
-    "hook session-start", "hook subagent-start", "hook user-prompt", "hook stop", "hook pre-compact",
-    "hook session-end",
+    "hook session-start", "hook subagent-start", "hook user-prompt", "hook tool-use", "hook stop",
+    "hook pre-compact", "hook session-end",
 }  # fmt: skip
 
 

@@ -246,6 +246,42 @@ def test_a_subagent_is_told_what_the_session_was_told(
     check(brain, apis)
 
 
+SPEAKS = "User: The cellar service is restarted by Irena, never with docker compose."
+COMMAND = "echo docker compose restart cellar"
+
+
+@pytest.mark.parametrize(
+    ("client", "session", "tool", "arguments"),
+    [
+        ("claude-code", claude_code, "Bash", {"command": COMMAND}),
+        ("codex", codex, "exec_command", {"cmd": COMMAND}),
+        ("gemini-cli", gemini_cli, "run_shell_command", {"command": COMMAND}),
+        ("qwen-code", qwen_code, "run_shell_command", {"command": COMMAND, "is_background": False}),
+    ],
+)
+def test_the_memory_that_speaks_to_a_command_is_told_with_its_result(
+    client: str,
+    session: Callable[[PlayedApis], Session],
+    tool: str,
+    arguments: dict[str, Any],
+    apis: PlayedApis,
+    brain: Path,
+    repository: Path,
+) -> None:
+    with Memory.open(brain) as memory:
+        memory.remember(SPEAKS, chunk_type="fact")
+    command, environ = session(apis)
+    if client == "claude-code":
+        command = [command[0], "--allowedTools", "Bash", *command[3:]]
+    installed(client, brain, "--hooks")
+    apis.calls = [(tool, arguments)]
+    ran(repository, command, environ)
+    last = max(apis.asked, key=len)
+    assert SPEAKS in last, re.findall(r'"name": ?"(\w+)"', last)
+    assert not any(SPEAKS in body for body in apis.asked if COMMAND not in body)
+    check(brain, apis)
+
+
 @pytest.mark.parametrize(("client", "session"), WITH_SERVER)
 def test_a_client_reads_the_person_and_its_project_and_writes_to_its_project(
     client: str, session: Callable[[PlayedApis], Session], apis: PlayedApis, brain: Path, tmp_path: Path

@@ -146,7 +146,7 @@ def test_complete_old_and_broken_hooks_are_distinguished(
     assert told["hooks codex"][0] == "warning" and "lacks SessionEnd" in told["hooks codex"][1]
     assert told["hooks codex"][2] == "rlm-mem install codex --hooks writes them again."
     assert told["hooks cursor"][0] == "wrong" and "gone" in told["hooks cursor"][1]
-    assert told["hooks claude-code"][0] == "ok" and "6 events" in told["hooks claude-code"][1]
+    assert told["hooks claude-code"][0] == "ok" and "7 events" in told["hooks claude-code"][1]
     assert (
         told["hooks gemini-cli (project)"][0] == "wrong" and "PATH" in told["hooks gemini-cli (project)"][2]
     )
@@ -171,7 +171,7 @@ def test_the_hook_of_an_event_that_is_no_longer_used_is_named_and_removed_by_the
     file.write_text(json.dumps(settings))
     assert found() == ("warning", f"{file} has PreCompress, which is no longer used")
     run("install", "gemini-cli", "--hooks")
-    assert found() == ("ok", f"set up in {file}, for 4 events")
+    assert found() == ("ok", f"set up in {file}, for 5 events")
 
 
 @pytest.mark.local_only("look at files")

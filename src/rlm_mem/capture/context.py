@@ -28,7 +28,8 @@ HITS = 8
 """Hits of each memory that are looked at for one prompt."""
 _MIN_SHARED = 2  # content words that prompt and memory share
 _MIN_SHARE = 0.34  # of the content words of the shorter of the two
-_TYPES = ("decision", "preference", "fact", "pattern")
+#: Types of the memories that are given without being asked for.
+TYPES = ("decision", "preference", "fact", "pattern")
 
 
 class AgentContext(FrozenRecord, frozen=True):
@@ -51,15 +52,15 @@ def session_context(project: Memory | None, shared: Memory, name: str, *, budget
     """
     found: list[Hit] = []
     if project is not None:
-        found += project.search("", limit=HITS, filters=Filters(chunk_type=_TYPES[:2], trust="ordinary"))
-        found += project.search("", limit=HITS, filters=Filters(chunk_type=_TYPES[2:], trust="ordinary"))
+        found += project.search("", limit=HITS, filters=Filters(chunk_type=TYPES[:2], trust="ordinary"))
+        found += project.search("", limit=HITS, filters=Filters(chunk_type=TYPES[2:], trust="ordinary"))
     if name:
         found += _fitting(shared, name, HITS, Filters(trust="ordinary"))
-    kinds = _TYPES[1:2] if project is not None else _TYPES[:2]
+    kinds = TYPES[1:2] if project is not None else TYPES[:2]
     found += shared.search("", limit=HITS, filters=Filters(chunk_type=kinds, trust="ordinary"))
     if project is not None:  # what fits beside all of these
-        found += project.search("", limit=4 * HITS, filters=Filters(chunk_type=_TYPES, trust="ordinary"))
-    return _within_budget(found, budget)
+        found += project.search("", limit=4 * HITS, filters=Filters(chunk_type=TYPES, trust="ordinary"))
+    return within_budget(found, budget)
 
 
 def prompt_context(
@@ -72,7 +73,7 @@ def prompt_context(
         hits: maximum hits of each memory, known ones included.
     """
     ranked = [_fitting(memory, prompt, hits) for memory in memories]
-    return _within_budget(
+    return within_budget(
         (hit for row in zip_longest(*ranked) for hit in row if hit is not None and hit.chunk_id not in known),
         budget,
     )
@@ -103,7 +104,8 @@ def _fits(asked: set[str], text_terms: set[str]) -> bool:
     return shared >= min(_MIN_SHARED, len(asked)) and shared >= _MIN_SHARE * shorter
 
 
-def _within_budget(hits: Iterable[Hit], budget: int) -> AgentContext:
+def within_budget(hits: Iterable[Hit], budget: int) -> AgentContext:
+    """The context made of these hits in their order, without those that do not fit."""
     # Tokens are estimated: an agent waits for each hook, and loading the tables takes longer than the search.
     lines: dict[str, str] = {}
     left = budget - estimated_tokens(_HEAD)

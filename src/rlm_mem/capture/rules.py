@@ -75,6 +75,7 @@ class CaptureLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     content_words: int = 3
     context_tokens: int = 1200
     prompt_tokens: int = 250
+    tool_tokens: int = 200
     whole_transcript: bool = False
 
 

@@ -86,6 +86,7 @@ _COMMANDS = (
     ("hook session-start", "hooks:session_start", "At the start of a session: print memories for it."),
     ("hook subagent-start", "hooks:subagent_start", "At the start of a subagent: print memories for it."),
     ("hook user-prompt", "hooks:user_prompt", "With a prompt: print the memories that match it."),
+    ("hook tool-use", "hooks:tool_use", "With a command or an edit: print the memories that speak to it."),
     ("hook stop", "hooks:stop", "At the end of a turn: capture memories by rules."),
     ("hook pre-compact", "hooks:pre_compact", "Before the context is compacted: capture memories by rules."),
     ("hook session-end", "hooks:session_end", "At the end of a session: capture what is left, by rules."),

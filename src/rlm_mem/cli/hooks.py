@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rlm_mem import capture
+from rlm_mem.capture.actions import action_context, action_text
 from rlm_mem.capture.context import prompt_context, session_context, shared_terms
 from rlm_mem.capture.projects import project_of
 from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_limits, load_rules
@@ -53,6 +54,7 @@ subagent_start = _hook(
     "subagent-start", "print what a session is given at its start, for the empty context of a subagent"
 )
 user_prompt = _hook("user-prompt", "print memories that match the prompt, if any")
+tool_use = _hook("tool-use", "print memories that speak to the command or the change of a file, if any")
 stop = _hook("stop", "capture, by rules, from what was said since the last call")
 pre_compact = _hook("pre-compact", "capture, by rules, before the context is compacted")
 session_end = _hook("session-end", "capture, by rules, from what was said since the last call")
@@ -64,8 +66,14 @@ def context(
         str | None,
         argument("[PROMPT]", "Show what an agent gets with this prompt. Default: at the start of a session."),
     ] = None,
+    action: Annotated[
+        str | None,
+        option("--action", "TEXT", "Show what an agent gets as it runs this command or changes this file."),
+    ] = None,
 ) -> None:
-    """Show what hooks give to an agent in this folder, at the start of a session or with a prompt, and why."""
+    """Show what hooks give to an agent in this folder, and why: at the start, with a prompt, or with an action."""
+    if prompt is not None and action is not None:
+        raise InputError("a prompt and --action are two questions", hint="ask them one after the other")
     if (until := paused()) is not None:
         note(f"the hooks are paused {until} and provide nothing")
     place, project = call.place, project_of()
@@ -77,7 +85,10 @@ def context(
         if own is not None and own != shared.store.namespace:
             project_memory = opened.enter_context(call.at(namespace=own).open())
         both = [one for one in (project_memory, shared) if one is not None]
-        if prompt is None:
+        if action is not None:
+            action = action_text({"command": action}, project.root if project is not None else Path.cwd())
+            given = action_context(both, action, budget=limits.tool_tokens)
+        elif prompt is None:
             name = project.name if project is not None else ""
             given = session_context(project_memory, shared, name, budget=limits.context_tokens)
         else:
@@ -87,7 +98,8 @@ def context(
             chunk = holder.store.get_chunk(chunk_id, track=False)
             if chunk is None:  # deleted meanwhile
                 continue
-            words = shared_terms(holder, prompt, chunk.content) if prompt is not None else []
+            asked = action if action is not None else prompt
+            words = shared_terms(holder, asked, chunk.content) if asked is not None else []
             because = f"shares {', '.join(words)}" if words else f"a {chunk.type}"
             where = holder.store.namespace
             rows.append({"id": chunk_id, "namespace": where, "because": because, "content": chunk.content})

@@ -17,10 +17,12 @@ from claude_agent_sdk.types import HookEvent, HookJSONOutput
 
 from rlm_mem.config import locate
 from rlm_mem.errors import RlmMemError
+from rlm_mem.mcp.hook_clients import hook_client_named
 from rlm_mem.mcp.hooks import handle_event
 from rlm_mem.memory import Memory
 
 _CLIENT = "claude-agent-sdk"
+_TOOLS = hook_client_named("claude-code").tools
 _SECONDS = 30.0
 """How long the SDK waits for a hook."""
 
@@ -33,9 +35,10 @@ def memory_hooks(
     """Hooks for ``ClaudeAgentOptions(hooks=…)``.
 
     With the first prompt of a session, and the first after its context was compacted, the agent gets the general
-    memories of its project and its user, and with every prompt those that are relevant to it; no memory is given twice
-    in a session without a compaction between. A subagent gets the general memories when it starts. At the end of each
-    turn and before compaction, the conversation is captured by rules. A hook never fails: errors are logged
+    memories of its project and its user, and with every prompt those that are relevant to it; no memory is given
+    twice in a session without a compaction between. With a command or the change of a file, it gets the memories
+    that speak to it, each once in a session. A subagent gets the general memories when it starts. At the end of
+    each turn and before compaction, the conversation is captured by rules. A hook never fails: errors are logged
     (``rlm_mem.integrations.claude_agent``).
 
     Example::
@@ -50,6 +53,7 @@ def memory_hooks(
     turn_ended = [HookMatcher(hooks=[partial(hooks.capture, "stop")], timeout=_SECONDS)]
     return {
         "UserPromptSubmit": [HookMatcher(hooks=[hooks.add_context], timeout=_SECONDS)],
+        "PreToolUse": [HookMatcher(_TOOLS, [hooks.add_context_of_tool], timeout=_SECONDS)],
         "SubagentStart": [HookMatcher(hooks=[hooks.add_context_of_subagent], timeout=_SECONDS)],
         "Stop": turn_ended,
         "PreCompact": [HookMatcher(hooks=[hooks.before_compaction], timeout=_SECONDS)],
@@ -76,6 +80,9 @@ class _Hooks:
         self._begun.add(session)
         texts = [await asyncio.to_thread(self._carry_out, kind, event) for kind in kinds]
         return _context("UserPromptSubmit", "\n\n".join(filter(None, texts)))
+
+    async def add_context_of_tool(self, event: HookInput, *_: object) -> HookJSONOutput:
+        return _context("PreToolUse", await asyncio.to_thread(self._carry_out, "tool-use", event))
 
     async def add_context_of_subagent(self, event: HookInput, *_: object) -> HookJSONOutput:
         return _context("SubagentStart", await asyncio.to_thread(self._carry_out, "subagent-start", event))

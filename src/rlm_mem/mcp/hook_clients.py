@@ -21,7 +21,8 @@ Place = Callable[[Path, Mapping[str, str]], Path]
 
 #: Time limit of each hook, in seconds.
 SECONDS: dict[str, float] = {
-    "session-start": 8, "subagent-start": 8, "user-prompt": 4, "stop": 15, "pre-compact": 20, "session-end": 20,
+    "session-start": 8, "subagent-start": 8, "user-prompt": 4, "tool-use": 4, "stop": 15, "pre-compact": 20,
+    "session-end": 20,
 }  # fmt: skip
 
 
@@ -31,6 +32,7 @@ class HookClient(FrozenRecord, frozen=True):
     Attributes:
         name: the name that ``--client`` takes.
         events: the client's names of events, by this package's names.
+        tools: pattern of the tools whose use runs the hook ``tool-use``: those that run commands and change files.
         user: returns the user's settings file. ``project``: path of a project's settings file.
         flat: whether an event has a list of commands instead of groups of commands.
         output: the field of the output that takes context; empty: ``hookSpecificOutput``.
@@ -44,9 +46,10 @@ class HookClient(FrozenRecord, frozen=True):
     events: Mapping[str, str]
     user: Place
     project: str
+    tools: str = ""
     flat: bool = False
     output: str = ""
-    takes_context: tuple[str, ...] = ("session-start", "subagent-start", "user-prompt")
+    takes_context: tuple[str, ...] = ("session-start", "subagent-start", "user-prompt", "tool-use")
     transcript: Callable[[Path, Mapping[str, str], str], Path] | None = None
     milliseconds: bool = False
     max_seconds: Mapping[str, int] = {}
@@ -77,21 +80,28 @@ _EVENTS = {
     "session-end": "SessionEnd",
 }
 
-#: Also the start of a subagent, whose context begins empty.
-_WITH_SUBAGENTS = {"session-start": "SessionStart", "subagent-start": "SubagentStart", **_EVENTS}
+#: Also the start of a subagent, whose context begins empty, and each use of a tool.
+_ALL_EVENTS = {
+    "session-start": "SessionStart",
+    "subagent-start": "SubagentStart",
+    "tool-use": "PreToolUse",  # the model gets the context together with the tool's result
+    **_EVENTS,
+}
 
 HOOK_CLIENTS: tuple[HookClient, ...] = (
     HookClient(
         "claude-code",
-        _WITH_SUBAGENTS,
+        _ALL_EVENTS,
         _folder_of("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
         ".claude/settings.json",
+        tools="Bash|Edit|MultiEdit|Write|NotebookEdit",
     ),
     HookClient(
         "codex",
-        _WITH_SUBAGENTS,
+        _ALL_EVENTS,
         _folder_of("CODEX_HOME", ".codex", "hooks.json"),
         ".codex/hooks.json",
+        tools="Bash|apply_patch",
         max_seconds={"session-end": 3},
     ),
     HookClient(
@@ -114,12 +124,14 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
         {
             "session-start": "SessionStart",
             "user-prompt": "BeforeAgent",
+            "tool-use": "AfterTool",  # its BeforeTool accepts no context
             "stop": "AfterAgent",
             # Not PreCompress: it runs before each request to the model, which waits for it, also without compression.
             "session-end": "SessionEnd",
         },
         lambda home, env: Path(env.get("GEMINI_CLI_HOME") or home) / ".gemini" / "settings.json",
         ".gemini/settings.json",
+        tools="run_shell_command|write_file|replace",
         milliseconds=True,
     ),
     HookClient(
@@ -135,9 +147,12 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
     ),
     HookClient(
         "qwen-code",
-        _EVENTS,  # no SubagentStart: up to 0.24, a subagent in the foreground is not told what it returns
+        # No SubagentStart: up to 0.24, a subagent in the foreground is not told what it returns; nor is the model told
+        # what PreToolUse returns.
+        {"tool-use": "PostToolUse", **_EVENTS},
         _folder_of("QWEN_HOME", ".qwen", "settings.json"),
         ".qwen/settings.json",
+        tools="run_shell_command|write_file|edit",
         milliseconds=True,  # later versions take seconds, but values from 1,000 as milliseconds
     ),
 )

@@ -50,7 +50,8 @@ def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] 
         if client.flat:
             made[event] = [entry]
         else:
-            made[event] = [{"hooks": [{"type": "command", **entry}]}]
+            matcher = {"matcher": client.tools} if kind == "tool-use" else {}
+            made[event] = [{**matcher, "hooks": [{"type": "command", **entry}]}]
     return made
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import capture
+from rlm_mem.capture.actions import action_context, action_text
 from rlm_mem.capture.context import AgentContext, prompt_context, session_context
 from rlm_mem.capture.projects import Project, project_of
 from rlm_mem.capture.rules import load_limits, load_rules
@@ -38,6 +39,7 @@ _MAX_LOG_BYTES = 1_000_000  # a larger log is renamed, replacing the one renamed
 _TAIL_BYTES = 100_000  # bytes at the end of the log that are searched for failures
 _LOG_TIME = "%Y-%m-%dT%H:%M:%S%z"
 _SESSION_ID = re.compile(r"[\w-]{1,100}", re.ASCII)  # one that may be part of a path
+_WITH_TOOL = "tool:"  # before the id of a chunk that was given with the use of a tool
 _MAX_SESSIONS = 50  # maximum number of sessions for which the shown chunks are recorded
 
 Open = Callable[[str | None], "Memory"]
@@ -99,9 +101,11 @@ def handle_event(
     if kind == "user-prompt" and not _prompt(event):
         return  # Qwen Code runs this hook again with every result of a tool
     is_paused = paused() is not None
+    if kind == "tool-use" and (is_paused or not load_limits(brain).tool_tokens):
+        return
     project = project_of(_folder(event))
     own = namespace or (project.namespace if project is not None else None)
-    session = Session(str(_first(event, "session_id", "conversation_id") or "session")[:200], client)
+    session = _session(kind, event, client)
     with ExitStack() as opened:
 
         @cache
@@ -112,13 +116,13 @@ def handle_event(
             if _transcript(client, event) is not None and (brain is None or (brain / "memory").is_dir()):
                 _capture(event, session, memory(own), brain, skip=True)
             return
-        gives = kind in ("session-start", "subagent-start", "user-prompt")
+        gives = kind in ("session-start", "subagent-start", "user-prompt", "tool-use")
         if gives and (brain is None or (brain / "memory").is_dir()):  # else there is no memory yet
             context = _context_for(kind, event, session, project, own, memory, brain)
             if context.text:
                 give(context.text)
                 if kind != "subagent-start":  # its context is not that of the session
-                    _record_shown(memory(None), session, context, restart=kind == "session-start")
+                    _record_shown(memory(None), session, context, kind)
         has_transcript = _place_of_transcripts(client) is not None or _transcript(client, event) is not None
         if not gives or (
             kind == "user-prompt" and not has_transcript
@@ -126,6 +130,14 @@ def handle_event(
             _capture(event, session, memory(own), brain)
         if kind == "pre-compact":
             _forget_shown(memory(None), session)
+
+
+def _session(kind: str, event: Mapping[str, Any], client: str) -> Session:
+    name = str(_first(event, "session_id", "conversation_id") or "session")[:200]
+    agent = event.get("agent_id")
+    if kind == "tool-use" and isinstance(agent, str) and agent:
+        name = f"{name}/{agent[:100]}"  # a subagent has a context of its own
+    return Session(name, client)
 
 
 def _context_for(
@@ -141,6 +153,14 @@ def _context_for(
     shared = memory(None)
     project_memory = memory(own) if own is not None and own != shared.store.namespace else None
     known = _shown_chunks(shared)
+    memories = [one for one in (project_memory, shared) if one is not None]
+    if kind == "tool-use":
+        # Given again after the start of the session, since an agent thinks of it least when it acts; but once.
+        given = [
+            one.removeprefix(_WITH_TOOL) for one in known.get(session.id, ()) if one.startswith(_WITH_TOOL)
+        ]
+        action = action_text(event.get("tool_input"), project.root if project is not None else _folder(event))
+        return action_context(memories, action, budget=limits.tool_tokens, known=given)
     if kind != "user-prompt":
         if kind == "session-start" and event.get("source") == "resume" and known.get(session.id):
             return AgentContext("")  # its context still contains the memories
@@ -149,7 +169,7 @@ def _context_for(
         )
     else:
         context = prompt_context(
-            [one for one in (project_memory, shared) if one is not None],
+            memories,
             _prompt(event),
             budget=limits.prompt_tokens,
             known=known.get(session.id, ()),
@@ -157,13 +177,14 @@ def _context_for(
     return context
 
 
-def _record_shown(shared: Memory, session: Session, context: AgentContext, *, restart: bool) -> None:
+def _record_shown(shared: Memory, session: Session, context: AgentContext, kind: str) -> None:
     """Record the chunks that a session was given: what a failed hook found was not given to anybody."""
     if shared.store.backend.read_only:
         return
     known = _shown_chunks(shared)
     before = known.pop(session.id, [])
-    known[session.id] = [*([] if restart else before), *context.chunk_ids]
+    with_tool = [_WITH_TOOL + one for one in context.chunk_ids] if kind == "tool-use" else []
+    known[session.id] = [*([] if kind == "session-start" else before), *context.chunk_ids, *with_tool]
     newest = dict(list(known.items())[-_MAX_SESSIONS:])
     files = shared.store.backend.files(shared.store.namespace)
     files.write(SHOWN, json.dumps(newest).encode(), durable=False)
