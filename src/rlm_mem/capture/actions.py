@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MAX_ACTION = 4_000  # characters that are searched for
 _MAX_MEMORIES = 2  # given with one use of a tool
 _MIN_SHARED = 2  # terms that action and memory share
-_MIN_SHARE = 0.1  # of the terms of the memory
+_MIN_SHARE = 0.2  # of the terms of the memory
 _RARE = 0.1  # of the memories; a term in more of them is no evidence
 _ALWAYS_RARE = 3  # memories with a term
 _SHORTEST_NUMBER = 3  # digits; shorter ones are mostly options and line numbers
