@@ -107,9 +107,9 @@ class Weighing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     The defaults are those of the shipped rules: with others, signs alone could keep every sentence.
     """
 
-    threshold: float = 0.5
-    user: float = -1.7
-    agent: float = -2.63
+    threshold: float = 0.4
+    user: float = -1.58
+    agent: float = -2.91
 
 
 class Patterns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
