@@ -17,7 +17,7 @@ from rlm_mem.access.tokens import TokenFile
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.http.site import Site
 from rlm_mem.serving import run
-from rlm_mem.serving.handover import start_successor
+from rlm_mem.serving.handover import HandedOver, start_successor
 from rlm_mem.serving.network import Network
 from tests.house.sources import ROOT
 
@@ -137,7 +137,7 @@ def test_a_server_whose_successor_does_not_start_keeps_running(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["rlm-mem", "serve", "--port", "none"])
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        assert not asyncio.run(start_successor(listening, {"token": "secret-token"}))
+        assert not asyncio.run(start_successor(listening, HandedOver("secret-token")))
         socket.create_connection(listening.getsockname()).close()
     assert "this one continues" in caplog.text
     assert "secret-token" not in caplog.text
@@ -147,11 +147,11 @@ def test_a_server_that_takes_over_refuses_a_replaced_token_and_the_logins_with_i
     file = tmp_path / "token"
     file.write_text("new-token-of-the-owner")
     file.chmod(0o600)
-    before = {"token": "old-token-of-the-owner", "source": "", "logins": {"cookie": None, "ana": "0123"}}
+    before = HandedOver("old-token-of-the-owner", "token …", {"cookie": None, "ana": "0123"})
     token, _ = run._owner_token(Network(), file, before)
     assert (token, run._logins(before, token)) == ("new-token-of-the-owner", {"ana": "0123"})
     token, _ = run._owner_token(Network(), None, before)
-    assert (token, run._logins(before, token)) == (before["token"], before["logins"])
+    assert (token, run._logins(before, token)) == (before.token, before.logins)
 
 
 def test_refused_requests_are_logged_without_what_they_carried(caplog: pytest.LogCaptureFixture) -> None:
