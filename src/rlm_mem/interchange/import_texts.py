@@ -24,7 +24,7 @@ _CONTENT = attrgetter("content")
 
 
 @dataclass
-class Reading:
+class FileReading:
     """The reading of a file, with its unit and mark in the ledger."""
 
     unit: str
@@ -33,17 +33,18 @@ class Reading:
 
 
 @dataclass
-class Text:
+class ImportedText:
     """A note or a dialogue as text to remember; ``mark`` changes with it."""
 
     record: Dialogue | Note
-    reading: Reading
+    reading: FileReading
     text: str
     unit: str
     when: Callable[[int], str | None]
 
     @property
     def mark(self) -> str:
+        """A digest of everything that decides whether the text is stored anew."""
         said = f"{self.text}\0{self.when(0)}\0{self.record.tags}"
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -57,10 +58,11 @@ class Text:
         }  # fmt: skip
 
 
-def text_of(record: Dialogue | Note, reading: Reading) -> Text:
+def text_of(record: Dialogue | Note, reading: FileReading) -> ImportedText:
+    """Return a record as the text that is remembered."""
     if isinstance(record, Note):
         unit = f"note:{record.conversation_id}" + (f"#{record.key}" if record.key else "")
-        return Text(record, reading, record.text, unit, lambda _position: record.at)
+        return ImportedText(record, reading, record.text, unit, lambda _position: record.at)
     starts: list[int] = []
     lines: list[str] = []
     position = 0
@@ -69,7 +71,7 @@ def text_of(record: Dialogue | Note, reading: Reading) -> Text:
         lines.append(f"{message.author}: {message.text}\n")
         position += len(lines[-1])
     times = [message.at for message in record.messages]
-    return Text(
+    return ImportedText(
         record,
         reading,
         "".join(lines),
@@ -103,9 +105,9 @@ class TextImporter:
         self._changing = changing
         self._change_id = change
 
-    def store_all(self, texts: Sequence[Text]) -> None:
+    def store_all(self, texts: Sequence[ImportedText]) -> None:
         """Store notes and dialogues, in this order; each that replaces another in a separate transaction."""
-        new: dict[str, Text] = {}
+        new: dict[str, ImportedText] = {}
         for text in texts:
             if isinstance(text.record, Dialogue):
                 self._report.messages += len(text.record.messages)
@@ -126,7 +128,7 @@ class TextImporter:
                 new[text.unit] = text
         self._store_new(list(new.values()))
 
-    def _store_new(self, texts: Sequence[Text]) -> None:
+    def _store_new(self, texts: Sequence[ImportedText]) -> None:
         """Store notes and dialogues, in large transactions."""
         if not texts:
             return
@@ -146,7 +148,7 @@ class TextImporter:
             change=self._change_id,
         )
 
-    def _stored(self, text: Text, result: RememberResult) -> None:
+    def _stored(self, text: ImportedText, result: RememberResult) -> None:
         self._report.created += result.created
         self._report.known += len(result.duplicates)
         self._report.tokens += result.tokens
@@ -159,7 +161,9 @@ class TextImporter:
         )
         self._ledger.note(text.unit, text.mark, result.chunk_ids)
 
-    def _retire(self, text: Text, present: Sequence[str], contents: Callable[[], Iterable[str]]) -> None:
+    def _retire(
+        self, text: ImportedText, present: Sequence[str], contents: Callable[[], Iterable[str]]
+    ) -> None:
         """Archive replaced chunks: of text that was removed from a note, or of a conversation that was extended.
 
         Chunks that were changed in the store since are kept.
@@ -179,7 +183,7 @@ class TextImporter:
             if is_note or any(one.startswith(beginning) for one in texts):
                 self._report.archived += self._options.dry_run or self._store.delete_chunk(chunk_id)
 
-    def _count_chunks(self, text: Text) -> None:
+    def _count_chunks(self, text: ImportedText) -> None:
         record, config = text.record, self._store.config
         try:
             check_tags(record.tags)

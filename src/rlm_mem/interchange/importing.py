@@ -26,7 +26,7 @@ from rlm_mem.interchange.format import HEAD_BYTES, FileHead, Format
 from rlm_mem.interchange.formats import instructions
 from rlm_mem.interchange.formats.notes import NOTES
 from rlm_mem.interchange.history import FOLDER, HistoryAdopter
-from rlm_mem.interchange.import_texts import Reading, TextImporter, text_of
+from rlm_mem.interchange.import_texts import FileReading, TextImporter, text_of
 from rlm_mem.interchange.places import Entry, FolderPlace, Place, Unreadable, open_place
 from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import (
@@ -194,9 +194,9 @@ class _Import:
                 change=self._change_id,
             )
         self._detector = Detector(self.report.problem)
-        self._waiting: list[tuple[ImportedChunk | Dialogue | Note, Reading]] = []
+        self._waiting: list[tuple[ImportedChunk | Dialogue | Note, FileReading]] = []
         self._waiting_chars = 0
-        self._read: list[Reading] = []
+        self._read: list[FileReading] = []
         """Files that were read completely, but are not recorded yet."""
         self._with_chunks: list[tuple[Entry, Format]] = []
         self._layout: str | None = None
@@ -297,7 +297,7 @@ class _Import:
             return True
         self.report.files += 1
         self.report.formats[found.name] = self.report.formats.get(found.name, 0) + 1
-        reading = Reading(unit, entry.mark)
+        reading = FileReading(unit, entry.mark)
 
         def problem(where: str, reason: str) -> None:
             reading.failed = True
@@ -428,7 +428,7 @@ class _Import:
 
     # --- records ---------------------------------------------------------------------------------------
 
-    def _take_record(self, record: Record, reading: Reading) -> None:
+    def _take_record(self, record: Record, reading: FileReading) -> None:
         if isinstance(record, ImportProblem):
             reading.failed = True
             self.report.problem(record.where, record.reason)
@@ -457,7 +457,7 @@ class _Import:
                 self._flush()
 
     @contextmanager
-    def _watching(self, reading: Reading) -> Iterator[None]:
+    def _watching(self, reading: FileReading) -> Iterator[None]:
         """Mark a file if it has a problem, or a chunk whose new id others need: it is read and reported again."""
         before = self.report.problem_count, self._adopter.renamed_count
         yield
