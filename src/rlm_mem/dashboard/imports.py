@@ -187,12 +187,9 @@ def decide(request: PageRequest) -> Response:
     """Import an upload, or discard it."""
     uploads = request.state.shared(Uploads)
     upload = uploads.get(request.part("upload"), _owner(request))
-    what = request.text("do", 20)
-    if what == "discard":
+    if request.action("discard", "import") == "discard":
         uploads.drop(upload)
         return request.go("/memories", "discarded")
-    if what != "import":
-        raise InputError("the form has no known action")
     here = address("/memories/import", upload.key)
     with upload.guard:  # a form that is sent twice imports once
         if upload.done is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
 from rlm_mem.dashboard.words import address
-from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.errors import RlmMemError
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -95,7 +95,6 @@ def integrity_page(request: PageRequest) -> Response:
 
 def start(request: PageRequest) -> Response:
     """Start a check."""
-    if request.text("do", 20) != "check":
-        raise InputError("the form has no known action")
+    request.action("check")
     request.state.shared(_examinations).of(request).start(request.memory)
     return request.go("/integrity")

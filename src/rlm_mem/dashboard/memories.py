@@ -152,9 +152,7 @@ _IDS_AT_ONCE = 20
 
 def act_on_ticked(request: PageRequest) -> Response:
     """Archive or restore the ticked memories of the list, as one change, and show the list again."""
-    what, ids = request.text("do", 20), request.texts("id")
-    if what not in _ON_TICKED:
-        raise InputError("the form has no known action")
+    what, ids = request.action(*_ON_TICKED), request.texts("id")
     if any(map(is_mirror, ids)):
         raise InputError("tiered memories are archived one by one", hint="archive each on its own page")
     name, notice = _ON_TICKED[what] if ids else ("", "none-ticked")
