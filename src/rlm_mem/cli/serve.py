@@ -168,8 +168,7 @@ def serve(
     open_browser: Annotated[bool, flag("--open", "Open the dashboard in a browser.")] = False,
     no_dashboard: Annotated[bool, flag("--no-dashboard", "Serve MCP and HTTP only.")] = False,
     rate: Annotated[
-        float,
-        option("--rate", "N", "Maximum HTTP requests per second and client; 0: no limit.", min=0),
+        float, option("--rate", "N", "Maximum HTTP requests per second and client; 0: no limit.", min=0)
     ] = 50.0,
 ) -> None:
     """Serve MCP, the HTTP interface and the dashboard, to this machine or to a team with tokens."""

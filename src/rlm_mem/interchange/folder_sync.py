@@ -25,14 +25,7 @@ from rlm_mem.interchange.documents import (
 )
 from rlm_mem.interchange.folder_links import MAX_LOCK_SECONDS, link_some, relinked
 from rlm_mem.interchange.folder_names import FolderName
-from rlm_mem.interchange.folder_plan import (
-    FileChange,
-    NewFile,
-    groups,
-    number_emptied,
-    plan,
-    with_renames,
-)
+from rlm_mem.interchange.folder_plan import FileChange, NewFile, groups, number_emptied, plan, with_renames
 from rlm_mem.interchange.folder_record import FileEntry, FolderRecord
 from rlm_mem.interchange.folder_writing import MAX_LISTED, DocumentWriter
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable

@@ -187,11 +187,7 @@ class DocumentWriter:
         return None
 
     def _merged(
-        self,
-        text: DocumentText,
-        change: FileChange,
-        former: FileEntry | None,
-        drafts: Mapping[int, Chunk],
+        self, text: DocumentText, change: FileChange, former: FileEntry | None, drafts: Mapping[int, Chunk]
     ) -> tuple[FileEntry, bool]:
         """Store a text in place of its former state; return its record, and whether anything was changed."""
         assert change.path is not None
