@@ -14,10 +14,10 @@ import pytest
 from starlette.datastructures import Headers
 
 from rlm_mem.access.tokens import TokenFile
-from rlm_mem.errors import InvalidConfig
+from rlm_mem.errors import InvalidConfig, StorageError
 from rlm_mem.http.site import Site
 from rlm_mem.serving import run
-from rlm_mem.serving.handover import HandedOver, start_successor
+from rlm_mem.serving.handover import HandedOver, Predecessor, start_successor
 from rlm_mem.serving.network import Network
 from tests.house.sources import ROOT
 
@@ -141,6 +141,19 @@ def test_a_server_whose_successor_does_not_start_keeps_running(
         socket.create_connection(listening.getsockname()).close()
     assert "this one continues" in caplog.text
     assert "secret-token" not in caplog.text
+
+
+@pytest.mark.parametrize("state", [b"[1]\n", b'{"logins": 3}\n', b"\xff\n"])
+def test_a_malformed_state_of_the_server_before_is_refused(
+    monkeypatch: pytest.MonkeyPatch, state: bytes
+) -> None:
+    own, other = socket.socketpair()
+    with own, socket.socket() as listening:
+        own.sendall(state)
+        inherited = socket.dup(listening.fileno())
+        monkeypatch.setenv("RLM_MEM_HANDOVER", f"{inherited},{other.detach()}")
+        with pytest.raises(StorageError, match="does not name a server to take over from"):
+            Predecessor.of_environment()
 
 
 def test_a_server_that_takes_over_refuses_a_replaced_token_and_the_logins_with_it(tmp_path: Path) -> None:
