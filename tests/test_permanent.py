@@ -87,7 +87,7 @@ def test_a_text_that_another_memory_holds_too_stays_there(place: Path | str) -> 
         one = filled(memory)
         other = memory.remember(f"{LATER} So it is written.").chunk_ids[0]
         assert memory.delete(one, permanent=True)
-        assert LATER in memory.store.get_chunk(other).content  # type: ignore[union-attr] - it would fail, as it should
+        assert LATER in memory.store.get_chunk(other).content  # type: ignore[union-attr]  # it would fail, as it should
         assert LATER.encode() in (memory.store.files.read("personalities/MINE.md") or b"")
 
 

@@ -156,7 +156,7 @@ def test_after_an_erasure_undo_names_the_last_change_that_it_can_undo(place: Pat
         )
         assert named is not None
         memory.undo(change=named[1])
-        assert memory.get(kept).content == "The kettle is blue."  # type: ignore[union-attr] - it is there
+        assert memory.get(kept).content == "The kettle is blue."  # type: ignore[union-attr]  # it is there
 
 
 def test_an_erasure_of_everything_leaves_nothing_to_undo_and_says_so(place: Path | str) -> None:

@@ -568,10 +568,7 @@ def _is_brain(folder: Path) -> bool:
 
 
 def locate(
-    path: Path | str | None = None,
-    *,
-    cwd: Path | None = None,
-    environ: Mapping[str, str] | None = None,
+    path: Path | str | None = None, *, cwd: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Path | str:
     """The brain that a command uses.
 

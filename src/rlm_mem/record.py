@@ -28,9 +28,7 @@ def _dataclass_fields(kind: type[Struct]) -> dict[str, dataclasses.Field[Any]]:
         return dataclasses.field()
 
     made: Any = dataclasses.make_dataclass(
-        kind.__name__,
-        [(one.name, one.type, field(one)) for one in structs.fields(kind)],
-        kw_only=True,
+        kind.__name__, [(one.name, one.type, field(one)) for one in structs.fields(kind)], kw_only=True
     )
     found: dict[str, dataclasses.Field[Any]] = made.__dataclass_fields__
     return found

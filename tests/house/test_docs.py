@@ -316,6 +316,18 @@ def test_the_specification_names_every_field_of_a_result_and_every_error() -> No
     assert not missing, listed(missing)
 
 
+def test_every_setting_is_read() -> None:
+    by_origin = {"trust.imported", "trust.web"}  # read together, by the origin of a new chunk
+    code = "\n".join(text(path) for path in MODULES if path.name != "config.py")
+    unread = [
+        f"{section}.{name} is read nowhere: use it, or take it out"
+        for section, values in Config().to_dict().items()
+        for name in values
+        if f"{section}.{name}" not in by_origin and not re.search(rf"\.{name}\b", code)
+    ]
+    assert not unread, listed(unread)
+
+
 def test_settings_named_in_the_documents_exist() -> None:
     settings = Config().to_dict()
     known = {f"{section}.{name}" for section, values in settings.items() for name in values}

@@ -18,7 +18,7 @@ def test_an_agent_gets_memories_and_its_messages_are_remembered(tmp_path: Path) 
     asked: list[str] = []
 
     def played() -> Any:
-        class Played(sdk.BaseChatClient):  # type: ignore[misc]
+        class Played(sdk.BaseChatClient):  # type: ignore[name-defined]
             def _inner_get_response(self, *, messages: Any, stream: bool = False, **_: Any) -> Any:
                 assert not stream
                 asked.append("\n".join(message.text for message in messages))

@@ -199,13 +199,15 @@ def test_the_case_of_a_proposal_is_the_one_of_its_new_ids(
 ) -> None:
     """Otherwise the same proposal would be queued a second time."""
     memory = memories.enter_context(opened(tmp_path / "source"))
-    said = ["The gate is red.", "The gate is blue."]
-    ids = [
+    red, blue = "The gate is red.", "The gate is blue."
+    newer, older = (
         memory.store.create_chunk(text, chunk_id=f"chunk-00{number}").id
-        for number, text in enumerate(said, 1)
-    ]
+        for number, text in enumerate((red, blue), 1)
+    )
     with memory.store.files.transaction():
-        memory.continuum.review.add_proposed([Proposal("replace", *ids, *said, 0.6, "so", applied=False)])
+        memory.continuum.review.add_proposed(
+            [Proposal("replace", newer, older, red, blue, 0.6, "so", applied=False)]
+        )
     export_store(memory.store, tmp_path / "all.jsonl")
     copy.store.create_chunk("Mine.", chunk_id="chunk-001")
     for again in (False, True):
@@ -213,7 +215,8 @@ def test_the_case_of_a_proposal_is_the_one_of_its_new_ids(
         assert (done.problems, done.conflicts) == ([], [])
     (case,) = copy.continuum.review.cases()
     assert case.chunk_ids == [done.mapped["chunk-001"], "chunk-002"]
-    same = Proposal("replace", *case.chunk_ids, *said, 0.6, "so", applied=False)
+    newer, older = case.chunk_ids
+    same = Proposal("replace", newer, older, red, blue, 0.6, "so", applied=False)
     with copy.store.files.transaction():
         assert copy.continuum.review.add_proposed([same]) == [case.id]
     assert len(copy.continuum.review.cases()) == 1

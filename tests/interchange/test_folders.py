@@ -17,7 +17,7 @@ import pytest
 
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, InvalidConfig, NotFoundError, StorageError
-from rlm_mem.interchange import documents, folder_sync
+from rlm_mem.interchange import documents, folder_sync, folder_writing
 from rlm_mem.interchange.documents import DocumentReader
 from rlm_mem.interchange.drawings import BROKEN
 from rlm_mem.interchange.folders import NO_FOLDER, sync_folder, watch_folder
@@ -612,7 +612,7 @@ def test_new_files_are_linked_in_large_transactions_as_one_by_one(
     monkeypatch.setattr(folder_sync, "MAX_LOCK_SECONDS", -1.0)
     each = links("each")
     assert len(commits) == 12, "it ends after a while, and others write"
-    monkeypatch.setattr(folder_sync.FolderSync, "_linking", lambda *_: nullcontext())
+    monkeypatch.setattr(folder_writing.DocumentWriter, "linking", lambda *_: nullcontext())
     assert at_once == each == links("unprepared")
     assert {kind for found in at_once.values() for _, kind, _ in found} == {
         "context_of", "follows", "related_to", "similar_to"

@@ -491,8 +491,8 @@ def test_an_admin_makes_and_revokes_tokens_on_a_page(team: Team) -> None:
         browser.post("/login", data={"token": BEARER["Authorization"].partition(" ")[2]})
         for address in ("/memories", "/namespaces", "/memories/chunk-unknown"):
             assert 'href="/tokens"' in browser.get(address).text
-        page = browser.post("/tokens", data={**form, "expires": "1h"}).text
-        found = re.search(r"rlm_mem_token_[0-9a-f]{12}_[A-Za-z0-9_-]{43}", page)
+        shown = browser.post("/tokens", data={**form, "expires": "1h"}).text
+        found = re.search(r"rlm_mem_token_[0-9a-f]{12}_[A-Za-z0-9_-]{43}", shown)
         assert found is not None
         record = team.file.find(found[0])
         assert record is not None

@@ -374,7 +374,8 @@ def test_forms_of_other_sites_change_nothing(site: Site, one: str) -> None:
 
 
 def test_an_invalid_form_is_refused_with_a_message(site: Site, one: str) -> None:
-    assert "has no known action" in text_of(site.post(f"/memories/{one}", 422, do="dance"))
+    refusal = text_of(site.post(f"/memories/{one}", 422, do="dance"))
+    assert "the form has no action 'dance'" in refusal and "load the page again" in refusal
     site.post("/memories/chunk-2026-01-01-00000000/edit", 404, content="x", revision="1")
     site.post("/integrity", 422, do="")
     site.post("/recalls", 422, question="  ")

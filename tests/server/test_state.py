@@ -35,6 +35,19 @@ def test_what_the_first_page_needs_is_there_before_the_first_request(
         state.close()
 
 
+def test_requests_of_a_server_share_what_was_made_for_it_alone(tmp_path: Path) -> None:
+    def make() -> list[str]:
+        return []
+
+    first, other = (ServerState(Settings(brain=tmp_path / name)) for name in ("one", "other"))
+    try:
+        first.shared(make).append("kept")
+        assert (first.shared(make), other.shared(make)) == (["kept"], [])
+    finally:
+        first.close()
+        other.close()
+
+
 def test_a_part_that_cannot_be_prepared_keeps_nothing_else_from_it(tmp_path: Path) -> None:
     state = ServerState(Settings(brain=tmp_path / "brain"))
     done: list[str] = []

@@ -14,10 +14,10 @@ import pytest
 from starlette.datastructures import Headers
 
 from rlm_mem.access.tokens import TokenFile
-from rlm_mem.errors import InvalidConfig
+from rlm_mem.errors import InvalidConfig, StorageError
 from rlm_mem.http.site import Site
 from rlm_mem.serving import run
-from rlm_mem.serving.handover import start_successor
+from rlm_mem.serving.handover import HandedOver, Predecessor, start_successor
 from rlm_mem.serving.network import Network
 from tests.house.sources import ROOT
 
@@ -137,21 +137,34 @@ def test_a_server_whose_successor_does_not_start_keeps_running(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["rlm-mem", "serve", "--port", "none"])
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        assert not asyncio.run(start_successor(listening, {"token": "secret-token"}))
+        assert not asyncio.run(start_successor(listening, HandedOver("secret-token")))
         socket.create_connection(listening.getsockname()).close()
     assert "this one continues" in caplog.text
     assert "secret-token" not in caplog.text
+
+
+@pytest.mark.parametrize("state", [b"[1]\n", b'{"logins": 3}\n', b"\xff\n"])
+def test_a_malformed_state_of_the_server_before_is_refused(
+    monkeypatch: pytest.MonkeyPatch, state: bytes
+) -> None:
+    own, other = socket.socketpair()
+    with own, socket.socket() as listening:
+        own.sendall(state)
+        inherited = socket.dup(listening.fileno())
+        monkeypatch.setenv("RLM_MEM_HANDOVER", f"{inherited},{other.detach()}")
+        with pytest.raises(StorageError, match="does not name a server to take over from"):
+            Predecessor.of_environment()
 
 
 def test_a_server_that_takes_over_refuses_a_replaced_token_and_the_logins_with_it(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("new-token-of-the-owner")
     file.chmod(0o600)
-    before = {"token": "old-token-of-the-owner", "source": "", "logins": {"cookie": None, "ana": "0123"}}
+    before = HandedOver("old-token-of-the-owner", "token …", {"cookie": None, "ana": "0123"})
     token, _ = run._owner_token(Network(), file, before)
     assert (token, run._logins(before, token)) == ("new-token-of-the-owner", {"ana": "0123"})
     token, _ = run._owner_token(Network(), None, before)
-    assert (token, run._logins(before, token)) == (before["token"], before["logins"])
+    assert (token, run._logins(before, token)) == (before.token, before.logins)
 
 
 def test_refused_requests_are_logged_without_what_they_carried(caplog: pytest.LogCaptureFixture) -> None:

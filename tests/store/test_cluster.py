@@ -36,7 +36,7 @@ def store(dsn: str) -> Iterator[ChunkStore]:
         yield opened
 
 
-def raised(dsn: str, code: str, message: str) -> psycopg.Error:
+def raised(dsn: str, code: str, message: str) -> Exception:
     """The error that a server raises with this code and message."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         quoted = message.replace("'", "''")

@@ -417,9 +417,9 @@ def test_links_to_nowhere_or_to_itself_are_refused(store: ChunkStore) -> None:
         store.add_link(a.id, a.id, "supports")
     wrong: Any
     for wrong in (["x"], {}, None, 3, "x"):
-        for ends in ((wrong, a.id), (a.id, wrong)):
+        for one, other in ((wrong, a.id), (a.id, wrong)):
             with pytest.raises(RlmMemError):
-                store.add_link(*ends, "supports")
+                store.add_link(one, other, "supports")
     with pytest.raises(InvalidLink, match="no chunk"):
         store.create_chunk("c", links=[{"target_id": "chunk-2026-02-10-00000000", "type": "supports"}])
 

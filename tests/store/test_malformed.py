@@ -27,6 +27,8 @@ from rlm_mem.store.local.folder import Layout
 from tests.stored import everything
 
 NAN = float("nan")
+ENDLESS: dict[str, object] = {}
+ENDLESS["d"] = ENDLESS
 
 
 def state(base: Path | str) -> dict[str, bytes]:
@@ -60,7 +62,7 @@ CREATE: dict[str, dict[str, Any]] = {
     "metadata with NaN": {"content": "x", "metadata": {"score": NAN}},
     "metadata with a set": {"content": "x", "metadata": {"a": {1, 2}}},
     "metadata with a key that is no text": {"content": "x", "metadata": {1: 2}},
-    "metadata without end": {"content": "x", "metadata": (lambda d: d.update(d=d) or d)({})},
+    "metadata without end": {"content": "x", "metadata": ENDLESS},
     "metadata with a huge number": {"content": "x", "metadata": {"n": 10**400}},
     "metadata with a surrogate": {"content": "x", "metadata": {"a": "\ud800"}},
     "created_at on a day that does not exist": {

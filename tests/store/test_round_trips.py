@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.store.test_postgres_search import noted_connections, round_trips  # n
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sequence[Any]]:
+def opened(monkeypatch: pytest.MonkeyPatch) -> Sequence[Any]:
     return noted_connections(monkeypatch)
 
 

@@ -39,10 +39,7 @@ def install(
             f"{', '.join(clients.NAMES[:-1])} or {clients.NAMES[-1]}. Without it: asks, or lists them.",
         ),
     ] = None,
-    client: Annotated[
-        str | None,
-        option("--client", "NAME", "The same as CLIENT."),
-    ] = None,
+    client: Annotated[str | None, option("--client", "NAME", "The same as CLIENT.")] = None,
     project: Annotated[
         bool,
         flag("--project", "Use the settings of this project, for everyone who uses it, instead of yours."),

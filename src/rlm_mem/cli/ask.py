@@ -12,16 +12,7 @@ from rlm_mem.cli.call import Call, other_places
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
-from rlm_mem.cli.terminal import (
-    amount,
-    day,
-    long_text,
-    one_line,
-    print_rule,
-    print_text,
-    screen,
-    text,
-)
+from rlm_mem.cli.terminal import amount, day, long_text, one_line, print_rule, print_text, screen, text
 from rlm_mem.recall.outcome import CLOSEST_BESIDE, ENDINGS, SUGGESTED, confidence_words, ending_of, note_line
 
 if TYPE_CHECKING:

@@ -206,9 +206,7 @@ def tier_skills(
     folder: Annotated[
         Path,
         argument(
-            "FOLDER",
-            "The folder where agents look for skills, such as .claude/skills.",
-            parser=options.path,
+            "FOLDER", "The folder where agents look for skills, such as .claude/skills.", parser=options.path
         ),
     ],
     mid: Annotated[

@@ -12,16 +12,7 @@ from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_id
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import (
-    amount,
-    note,
-    one_line,
-    print_pairs,
-    print_text,
-    progress,
-    resumable,
-    safe,
-)
+from rlm_mem.cli.terminal import amount, note, one_line, print_pairs, print_text, progress, resumable, safe
 from rlm_mem.dsn import checked_path
 from rlm_mem.errors import InputError
 from rlm_mem.interchange import export_store, export_to_markdown, import_source

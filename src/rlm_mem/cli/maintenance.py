@@ -160,8 +160,7 @@ def rebuild(call: Call) -> None:
 
 
 def sync(
-    call: Call,
-    full: Annotated[bool, flag("--full", "Check every file, not only changed folders.")] = False,
+    call: Call, full: Annotated[bool, flag("--full", "Check every file, not only changed folders.")] = False
 ) -> None:
     """Index files edited by hand, by git or by other programs."""
     with call.open() as memory:

@@ -107,8 +107,7 @@ Secrets = Annotated[
 ]
 Limit = Annotated[int, option("--limit -n", "N", "At most this many.", min=1)]
 Llm = Annotated[
-    str | None,
-    option("--llm", "SPEC", "The model: offline, openai:MODEL, … Default: the configured one."),
+    str | None, option("--llm", "SPEC", "The model: offline, openai:MODEL, … Default: the configured one.")
 ]
 Every = Annotated[float, option("--every", "SECONDS", "With --watch: seconds between checks.", min=0.1)]
 

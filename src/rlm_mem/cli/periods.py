@@ -74,6 +74,5 @@ Since = Annotated[
 ]
 Until = Annotated[str | None, _option("--until", "On this day or earlier; of a period, its last day.")]
 AsOf = Annotated[
-    str | None,
-    _option("--as-of", "Use what was valid then: YYYY-MM-DD, last week, 3 days ago."),
+    str | None, _option("--as-of", "Use what was valid then: YYYY-MM-DD, last week, 3 days ago.")
 ]

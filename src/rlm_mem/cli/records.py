@@ -31,13 +31,7 @@ from rlm_mem.cli.terminal import (
 )
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.recall.costing import CostLine
-from rlm_mem.recall.outcome import (
-    OPERATION_WORDS,
-    SUGGESTED,
-    RunOperation,
-    confidence_words,
-    ending_of,
-)
+from rlm_mem.recall.outcome import OPERATION_WORDS, SUGGESTED, RunOperation, confidence_words, ending_of
 from rlm_mem.recall.shown_runs import check_shown, hidden_words, shown_trajectory
 from rlm_mem.recall.trajectory import Outcome, Trajectory, is_trajectory_id
 

@@ -42,6 +42,44 @@ class ServerCall(Where):
         )
 
 
+@dataclass(frozen=True)
+class ServeCall(ServerCall):
+    """Options of `serve` for connections from other machines, beside those of every server."""
+
+    host: Annotated[
+        str,
+        option(
+            "--host",
+            "ADDRESS",
+            "The address to listen on; other addresses need tokens, and TLS or a proxy.",
+            NETWORK,
+        ),
+    ] = "127.0.0.1"
+    public_url: Annotated[
+        str | None,
+        option(
+            "--public-url", "URL", "The server's address for other machines: https://memory.example.", NETWORK
+        ),
+    ] = None
+    tls_cert: Annotated[Path | None, option("--tls-cert", "FILE", "Certificate chain, PEM.", NETWORK)] = None
+    tls_key: Annotated[Path | None, option("--tls-key", "FILE", "Its key, PEM.", NETWORK)] = None
+    proxy: Annotated[
+        list[str] | None,
+        option(
+            "--proxy",
+            "ADDRESS",
+            "A reverse proxy that terminates TLS, by address or network; repeatable.",
+            NETWORK,
+        ),
+    ] = None
+    oauth_issuer: Annotated[
+        str | None,
+        option(
+            "--oauth-issuer", "URL", "An OAuth authorization server whose tokens are also accepted.", NETWORK
+        ),
+    ] = None
+
+
 def mcp(
     call: ServerCall,
     project: Annotated[
@@ -108,7 +146,7 @@ def _project_settings(settings: Settings, folder: Path | None) -> Settings:
 
 
 def serve(
-    call: ServerCall,
+    call: ServeCall,
     port: Annotated[
         int, option("--port", "N", "The port on 127.0.0.1; 0 takes a free one.", min=0, max=65535)
     ] = 7412,
@@ -121,46 +159,6 @@ def serve(
             "The file with the named tokens (rlm-mem token). Default: tokens.json in the brain folder."
         ),
     ] = None,
-    host: Annotated[
-        str,
-        option(
-            "--host",
-            "ADDRESS",
-            "The address to listen on; other addresses need tokens, and TLS or a proxy.",
-            panel=NETWORK,
-        ),
-    ] = "127.0.0.1",
-    public_url: Annotated[
-        str | None,
-        option(
-            "--public-url",
-            "URL",
-            "The server's address for other machines: https://memory.example.",
-            panel=NETWORK,
-        ),
-    ] = None,
-    tls_cert: Annotated[
-        Path | None, option("--tls-cert", "FILE", "Certificate chain, PEM.", panel=NETWORK)
-    ] = None,
-    tls_key: Annotated[Path | None, option("--tls-key", "FILE", "Its key, PEM.", panel=NETWORK)] = None,
-    proxy: Annotated[
-        list[str],
-        option(
-            "--proxy",
-            "ADDRESS",
-            "A reverse proxy that terminates TLS, by address or network; repeatable.",
-            panel=NETWORK,
-        ),
-    ] = [],  # noqa: B006 - Typer makes a new list
-    oauth_issuer: Annotated[
-        str | None,
-        option(
-            "--oauth-issuer",
-            "URL",
-            "An OAuth authorization server whose tokens are also accepted.",
-            panel=NETWORK,
-        ),
-    ] = None,
     drain: Annotated[
         float,
         option(
@@ -170,8 +168,7 @@ def serve(
     open_browser: Annotated[bool, flag("--open", "Open the dashboard in a browser.")] = False,
     no_dashboard: Annotated[bool, flag("--no-dashboard", "Serve MCP and HTTP only.")] = False,
     rate: Annotated[
-        float,
-        option("--rate", "N", "Maximum HTTP requests per second and client; 0: no limit.", min=0),
+        float, option("--rate", "N", "Maximum HTTP requests per second and client; 0: no limit.", min=0)
     ] = 50.0,
 ) -> None:
     """Serve MCP, the HTTP interface and the dashboard, to this machine or to a team with tokens."""
@@ -180,12 +177,12 @@ def serve(
         call.settings("server", _tokens(call, tokens)),
         run.Network(
             port,
-            host=host,
-            public_url=public_url,
-            tls_cert=tls_cert,
-            tls_key=tls_key,
-            proxies=tuple(proxy),
-            oauth_issuer=oauth_issuer,
+            host=call.host,
+            public_url=call.public_url,
+            tls_cert=call.tls_cert,
+            tls_key=call.tls_key,
+            proxies=tuple(call.proxy or ()),
+            oauth_issuer=call.oauth_issuer,
         ),
         token_file=token_file,
         dashboard=not no_dashboard,

@@ -25,9 +25,7 @@ def create(
     namespaces: Annotated[
         list[str],
         option(
-            "--in",
-            "NAMESPACE",
-            "A namespace in its scope, team/* for all below team, * for all; repeatable.",
+            "--in", "NAMESPACE", "A namespace in its scope, team/* for all below team, * for all; repeatable."
         ),
     ] = [],  # noqa: B006 - Typer makes a new list
     allow: Annotated[

@@ -158,11 +158,7 @@ def proposed_case(found: Proposal, at: str) -> Case:
 
 
 def tier_case(
-    kind: Literal["promote", "retain"],
-    entry: TieredMemory,
-    why: str,
-    against: Sequence[LinkedChunk],
-    at: str,
+    kind: Literal["promote", "retain"], entry: TieredMemory, why: str, against: Sequence[LinkedChunk], at: str
 ) -> Case:
     """A case on the tier of a memory; ``against``: the chunks that contradict it."""
     meta = entry.meta

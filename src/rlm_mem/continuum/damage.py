@@ -55,7 +55,8 @@ def _fault(name: str, data: bytes) -> tuple[str, str] | None:
         return None
     if is_pointer(data):  # moved aside, it would not be fetched to its place
         return "not-fetched", json_fault(data, ValueError())
-    if code == _UNREADABLE["system/folders/"] and in_conflict(data) and all(map(_is_json, _halves(data))):
+    in_folders = code == _UNREADABLE["system/folders/"]
+    if in_folders and in_conflict(data) and all(map(_is_json, sides(data.decode("utf-8", "replace")))):
         return FOLDER, "git left it in conflict"
     return code, json_fault(data, ValueError("it is cut off"))
 
@@ -81,11 +82,7 @@ def _as_utf8(data: bytes) -> bytes | None:
     return None
 
 
-def _halves(data: bytes) -> list[bytes]:
-    return [half.encode() for half in sides(data.decode("utf-8", "replace"))]
-
-
-def _is_json(data: bytes) -> bool:
+def _is_json(data: bytes | str) -> bool:
     try:
         json.loads(data)
     except (ValueError, RecursionError):

@@ -137,8 +137,9 @@ def import_page(request: PageRequest, *, problem: str = "") -> Response:
     )
 
 
-def receive(request: PageRequest, uploads: Uploads) -> Response:
+def receive(request: PageRequest) -> Response:
     """Keep the files of the form, and show what an import of them would store."""
+    uploads = request.state.shared(Uploads)
     files = [file for file in request.files if file.filename]
     if not files:
         return import_page(request, problem="No file is chosen.")
@@ -163,11 +164,11 @@ def receive(request: PageRequest, uploads: Uploads) -> Response:
     return request.go(address("/memories/import", upload.key))
 
 
-def upload_page(request: PageRequest, uploads: Uploads) -> Response:
+def upload_page(request: PageRequest) -> Response:
     """What the import of an upload would do, or did."""
     from rlm_mem.interchange.detection import format_named
 
-    upload = uploads.get(request.part("upload"), _owner(request))
+    upload = request.state.shared(Uploads).get(request.part("upload"), _owner(request))
     report = upload.done or upload.planned
     assert report is not None
     return request.page(
@@ -182,15 +183,13 @@ def upload_page(request: PageRequest, uploads: Uploads) -> Response:
     )
 
 
-def decide(request: PageRequest, uploads: Uploads) -> Response:
+def decide(request: PageRequest) -> Response:
     """Import an upload, or discard it."""
+    uploads = request.state.shared(Uploads)
     upload = uploads.get(request.part("upload"), _owner(request))
-    what = request.text("do", 20)
-    if what == "discard":
+    if request.action("discard", "import") == "discard":
         uploads.drop(upload)
         return request.go("/memories", "discarded")
-    if what != "import":
-        raise InputError("the form has no known action")
     here = address("/memories/import", upload.key)
     with upload.guard:  # a form that is sent twice imports once
         if upload.done is not None:

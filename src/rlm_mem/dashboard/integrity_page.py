@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
 from rlm_mem.dashboard.words import address
-from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.errors import RlmMemError
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from rlm_mem.continuum.files import InvalidEntry
-    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
     from rlm_mem.store.core.integrity import Repair
 
@@ -70,9 +70,13 @@ class Examination:
         check.finished = time.monotonic()
 
 
-def integrity_page(request: PageRequest, examination: Examination) -> Response:
+def _examinations() -> NamespaceCache[Examination]:
+    return NamespaceCache(lambda _: Examination())
+
+
+def integrity_page(request: PageRequest) -> Response:
     """The result of the last check."""
-    check = examination.last
+    check = request.state.shared(_examinations).of(request).last
     code = request.text("code", 60)
     repairs = [one for one in check.repairs if code in ("", one.finding.code)] if check else []
     return request.answer(
@@ -89,9 +93,8 @@ def integrity_page(request: PageRequest, examination: Examination) -> Response:
     )
 
 
-def start(request: PageRequest, examination: Examination) -> Response:
+def start(request: PageRequest) -> Response:
     """Start a check."""
-    if request.text("do", 20) != "check":
-        raise InputError("the form has no known action")
-    examination.start(request.memory)
+    request.action("check")
+    request.state.shared(_examinations).of(request).start(request.memory)
     return request.go("/integrity")

@@ -14,6 +14,7 @@ from rlm_mem.chunk import is_chunk_id, name_key
 from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.markdown import teaser
 from rlm_mem.dashboard.rendering import HEADERS
+from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
 from rlm_mem.dashboard.words import address, marked
 from rlm_mem.errors import ConflictError, InputError, NotFoundError
 from rlm_mem.http.streams import TemporaryFile
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from rlm_mem.chunk import Chunk
-    from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
     from rlm_mem.memory import Memory
     from rlm_mem.search.ranking import OtherNote
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -62,9 +62,12 @@ class Row:
         return not is_mirror(self.id)
 
 
-def suggestions(memory: Memory) -> tuple[list[str], list[str]]:
+def _suggestions() -> NamespaceCache[tuple[list[str], list[str]]]:
     """The most frequent tags and the latest conversations, offered as filters."""
-    return [tag for tag, _ in memory.tags(80)], [one.id for one in memory.conversations(40)]
+    return NamespaceCache(
+        lambda memory: ([tag for tag, _ in memory.tags(80)], [one.id for one in memory.conversations(40)]),
+        seconds=20,
+    )
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def _requested_filters(request: PageRequest) -> _ListFilters:
     )
 
 
-def list_page(request: PageRequest, suggested: NamespaceCache[tuple[list[str], list[str]]]) -> Response:
+def list_page(request: PageRequest) -> Response:
     """The newest memories, or results of a search."""
     selected = _requested_filters(request)
     began = time.perf_counter()
@@ -132,7 +135,7 @@ def list_page(request: PageRequest, suggested: NamespaceCache[tuple[list[str], l
         response = request.fragment("memories.html", **values)
         response.headers["HX-Replace-Url"] = here
         return response
-    tags, conversations = suggested.of(request)
+    tags, conversations = request.state.shared(_suggestions).of(request)
     return request.page(
         "memories.html",
         **values,
@@ -149,9 +152,7 @@ _IDS_AT_ONCE = 20
 
 def act_on_ticked(request: PageRequest) -> Response:
     """Archive or restore the ticked memories of the list, as one change, and show the list again."""
-    what, ids = request.text("do", 20), request.texts("id")
-    if what not in _ON_TICKED:
-        raise InputError("the form has no known action")
+    what, ids = request.action(*_ON_TICKED), request.texts("id")
     if any(map(is_mirror, ids)):
         raise InputError("tiered memories are archived one by one", hint="archive each on its own page")
     name, notice = _ON_TICKED[what] if ids else ("", "none-ticked")

@@ -320,11 +320,9 @@ _ACTS: Mapping[str, tuple[str, str]] = {
 
 def act(request: PageRequest) -> Response:
     """Run one of the small forms of a memory's page."""
-    chunk_id, what = request.part("chunk_id"), request.text("do", 40)
+    chunk_id, what = request.part("chunk_id"), request.action("move", *_ACTS)
     if what == "move":
         return _move(request, chunk_id)
-    if what not in _ACTS:
-        raise InputError("the form has no known action")
     name, notice = _ACTS[what]
     path, given = {"chunk_id": chunk_id}, dict[str, Any]()
     if what == "erase":

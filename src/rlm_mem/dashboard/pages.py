@@ -25,14 +25,7 @@ from rlm_mem.dashboard import (
     tokens_page,
 )
 from rlm_mem.dashboard.rendering import HEADERS, static_file
-from rlm_mem.dashboard.requests import (
-    NamespaceCache,
-    PageRequest,
-    form_of,
-    local_address,
-    namespaces_route,
-    page_route,
-)
+from rlm_mem.dashboard.requests import PageRequest, form_of, local_address, namespaces_route, page_route
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.http.streams import stream
 from rlm_mem.operations.changes import ChangeFeed
@@ -45,78 +38,73 @@ _WITH_FILES = ("POST", "/memories/import")
 _IMMUTABLE = "public, max-age=31536000, immutable"
 
 
+_READING: Pages = {
+    "/memories": memories.list_page,
+    "/memories/{chunk_id}": memory_page.memory_page,
+    "/memories/{chunk_id}/history": memory_page.history_page,
+    "/memories/{chunk_id}/events": memory_page.events_part,
+    "/memories/{chunk_id}/linkable": memory_page.linkable_part,
+    "/memories/{chunk_id}/earlier": memory_page.earlier_part,
+    "/graph": graph.graph_page,
+    "/graph/data": graph.graph_data,
+    "/timeline": timeline.timeline_page,
+    "/timeline/density": timeline.density_part,
+    "/changes": changes_page.changes_page,
+    "/tiers": tiers.tiers_page,
+    "/tiers/plan": tiers.plan_page,
+    "/recalls": recalls.recalls_page,
+    "/recalls/{run}": recalls.recall_page,
+    "/recalls/{run}/receipt": recalls.receipt_page,
+    "/review": tiers.review_page,
+    "/review/waiting": tiers.waiting_part,
+    "/persona": personas.persona_page,
+    "/persona/hud": personas.hud_part,
+    "/costs": costs_page.costs_page,
+    "/export": memories.export,
+    "/integrity": integrity_page.integrity_page,
+}
+# Asking and checking change no memory, so they are available on a read-only server.
+_SENDING: Pages = {
+    "/memories/answer": answers.answer_part,
+    "/recalls": recalls.ask,
+    "/recalls/{run}": recalls.cancel,
+    "/integrity": integrity_page.start,
+}
+_FORMS: Pages = {
+    "/memories/new": memories.new_page,
+    "/memories/import": imports.import_page,
+    "/memories/import/{upload}": imports.upload_page,
+    "/memories/{chunk_id}/edit": memory_page.edit_page,
+}
+_WRITING: Pages = {
+    "/memories": memories.act_on_ticked,
+    "/memories/new": memories.remember,
+    "/memories/import": imports.receive,
+    "/memories/import/{upload}": imports.decide,
+    "/memories/{chunk_id}": memory_page.act,
+    "/memories/{chunk_id}/edit": memory_page.save,
+    "/persona": personas.change,
+}
+_REVIEWING: Pages = {
+    "/changes/undo": changes_page.undo,
+    "/tiers/undo": tiers.undo,
+    "/review": tiers.decide_ticked,
+    "/review/{case}": tiers.decide,
+}
+#: Method, permission, whether they serve to write, and the pages; the first that matches an address answers.
+_ROUTES: tuple[tuple[str, Permission, bool, Pages], ...] = (
+    ("GET", "write", True, _FORMS),
+    ("GET", "read", False, _READING),
+    ("POST", "read", False, _SENDING),
+    ("GET", "admin", False, {"/tokens": tokens_page.tokens_page}),
+    ("POST", "write", True, _WRITING),
+    ("POST", "review", True, _REVIEWING),
+    ("POST", "admin", True, {"/tokens": tokens_page.change}),
+)
+
+
 def all_routes(state: ServerState) -> list[BaseRoute]:
-    """All routes; those that write are omitted on a read-only server."""
-    suggestions = NamespaceCache(memories.suggestions, seconds=20)
-    density = NamespaceCache(timeline.density, seconds=30)
-    uploads = imports.Uploads()
-    examination = NamespaceCache(lambda _: integrity_page.Examination())
-    reading: Pages = {
-        "/memories": lambda request: memories.list_page(request, suggestions),
-        "/memories/{chunk_id}": memory_page.memory_page,
-        "/memories/{chunk_id}/history": memory_page.history_page,
-        "/memories/{chunk_id}/events": memory_page.events_part,
-        "/memories/{chunk_id}/linkable": memory_page.linkable_part,
-        "/memories/{chunk_id}/earlier": memory_page.earlier_part,
-        "/graph": graph.graph_page,
-        "/graph/data": graph.graph_data,
-        "/timeline": timeline.timeline_page,
-        "/timeline/density": lambda request: timeline.density_part(request, density.of(request)),
-        "/changes": changes_page.changes_page,
-        "/tiers": tiers.tiers_page,
-        "/tiers/plan": tiers.plan_page,
-        "/recalls": recalls.recalls_page,
-        "/recalls/{run}": recalls.recall_page,
-        "/recalls/{run}/receipt": recalls.receipt_page,
-        "/review": tiers.review_page,
-        "/review/waiting": tiers.waiting_part,
-        "/persona": personas.persona_page,
-        "/persona/hud": personas.hud_part,
-        "/costs": costs_page.costs_page,
-        "/export": memories.export,
-        "/integrity": lambda request: integrity_page.integrity_page(request, examination.of(request)),
-    }
-    # Asking and checking change no memory, so they are available on a read-only server.
-    sending: Pages = {
-        "/memories/answer": answers.answer_part,
-        "/recalls": recalls.ask,
-        "/recalls/{run}": recalls.cancel,
-        "/integrity": lambda request: integrity_page.start(request, examination.of(request)),
-    }
-    forms: Pages = {
-        "/memories/new": memories.new_page,
-        "/memories/import": imports.import_page,
-        "/memories/import/{upload}": lambda request: imports.upload_page(request, uploads),
-        "/memories/{chunk_id}/edit": memory_page.edit_page,
-    }
-    writing: Pages = {
-        "/memories": memories.act_on_ticked,
-        "/memories/new": memories.remember,
-        "/memories/import": lambda request: imports.receive(request, uploads),
-        "/memories/import/{upload}": lambda request: imports.decide(request, uploads),
-        "/memories/{chunk_id}": memory_page.act,
-        "/memories/{chunk_id}/edit": memory_page.save,
-        "/persona": personas.change,
-    }
-    reviewing: Pages = {
-        "/changes/undo": changes_page.undo,
-        "/tiers/undo": tiers.undo,
-        "/review": tiers.decide_ticked,
-        "/review/{case}": tiers.decide,
-    }
-    served: list[tuple[str, Permission, Pages]] = [
-        ("GET", "read", reading),
-        ("POST", "read", sending),
-        ("GET", "admin", {"/tokens": tokens_page.tokens_page}),
-    ]
-    if not state.read_only:
-        served = [
-            ("GET", "write", forms),  # must precede the routes of memories
-            *served,
-            ("POST", "write", writing),
-            ("POST", "review", reviewing),
-            ("POST", "admin", {"/tokens": tokens_page.change}),
-        ]
+    """All routes; those that serve to write are omitted on a read-only server."""
     return [
         Route("/", _to_memories, include_in_schema=False),
         Route("/static/{name:path}", _static, include_in_schema=False),
@@ -127,7 +115,8 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
             page_route(
                 state, path, page, method=method, needs=needs, takes_files=(method, path) == _WITH_FILES
             )
-            for method, needs, pages in served
+            for method, needs, writes, pages in _ROUTES
+            if not (writes and state.read_only)
             for path, page in pages.items()
         ),
         page_route(state, "/{anything:path}", _not_found),

@@ -149,7 +149,9 @@ def cancel(request: PageRequest) -> Response:
     run = recall.load_trajectory(request.memory.store, request.part("run"))
     live = _live(request, run)
     if live is None:
-        raise InputError("this run belongs to another process or has ended")
+        raise InputError(
+            f"the run {run.id} has ended, or another process runs it", hint="only that process can stop it"
+        )
     live.cancel()
     return request.go(address("/recalls", run.id), "cancelled")
 

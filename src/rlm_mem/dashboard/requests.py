@@ -177,6 +177,15 @@ class PageRequest:
             return [value for key, value in self.form if key == name]
         return [str(value) for value in self.request.query_params.getlist(name)]
 
+    def action(self, *known: str) -> str:
+        """The action that a button of the form names, one of ``known``; raises InputError."""
+        what = self.text("do", 40)
+        if what not in known:
+            raise InputError(
+                f"the form has no action {what!r}", hint="load the page again, and use one of its buttons"
+            )
+        return what
+
     def number(self, name: str, default: int, low: int, high: int) -> int:
         """An integer within bounds; the default if the text is not a number."""
         field_text = self.text(name, 20)

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from rlm_mem.chunk.types import amount
 from rlm_mem.dashboard.charts import Bar, bars
 from rlm_mem.dashboard.memories import Row, rows_of
+from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
 from rlm_mem.dashboard.words import address, day
 from rlm_mem.errors import InputError
 from rlm_mem.operations.chunks import Place
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
 
 _PAGE, _MOST = 50, 400
@@ -63,9 +63,14 @@ def timeline_page(request: PageRequest) -> Response:
     )
 
 
-def density_part(request: PageRequest, chart: Markup) -> Response:
+def density_part(request: PageRequest) -> Response:
     """The chart above the timeline, loaded after the page."""
+    chart = request.state.shared(_densities).of(request)
     return request.fragment("timeline.html", block="density", chart=chart)
+
+
+def _densities() -> NamespaceCache[Markup]:
+    return NamespaceCache(_density, seconds=30)
 
 
 def _by_day(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
@@ -76,7 +81,7 @@ def _by_day(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
     return found
 
 
-def density(memory: Memory) -> Markup:
+def _density(memory: Memory) -> Markup:
     """A chart of the number of memories per day, week, month, year or several years; empty without memories."""
     stats = memory.store.get_stats()
     if not stats["first_at"]:

@@ -39,12 +39,9 @@ def tokens_page(request: PageRequest, *, made: Any = None, problem: str = "") ->
 
 def change(request: PageRequest) -> Response:
     """Create a token, which the response shows, or revoke one."""
-    what = request.text("do", 20)
-    if what == "revoke":
+    if request.action("create", "revoke") == "revoke":
         request.carry_out("revokeToken", {"token_id": request.text("token_id", 20)})
         return request.go("/tokens", "token-revoked")
-    if what != "create":
-        raise InputError("the form has no known action")
     try:
         made = request.carry_out(
             "createToken",

@@ -63,12 +63,7 @@ class RlmMemContextProvider(ContextProvider):
             context.extend_messages(self, [Message("user", [memories.text])])
 
     async def after_run(
-        self,
-        *,
-        session: AgentSession,
-        context: SessionContext,
-        state: dict[str, Any] | None = None,
-        **_: Any,
+        self, *, session: AgentSession, context: SessionContext, state: dict[str, Any] | None = None, **_: Any
     ) -> None:
         """Remember what was said in this run, as a part of the session."""
         replies = context.response.messages if context.response is not None else ()

@@ -1,8 +1,9 @@
 """Import and export of memories: Markdown, JSON lines, zip archives, older layouts, chats, folders of notes.
 
 ``markdown`` and ``export`` write; ``places`` opens a source, ``detection`` detects the format of each file, a
-module of ``formats`` reads it into ``records``, and ``importing`` writes these to a store. A source is never
-changed.
+module of ``formats`` reads it into ``records``, and ``importing`` writes these to a store: chunks by ``adopting``,
+notes and chats by ``import_texts``, the documents of a folder by ``folder_sync``, which plans (``folder_plan``) and
+applies (``folder_writing``) what differs from its ``folder_record``. A source is never changed.
 
 A format of another package is a ``Format`` found by entry point (docs/extending.md, An importer); this module exports
 the names that such a package needs.

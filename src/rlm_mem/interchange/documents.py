@@ -228,15 +228,15 @@ class DocumentReader:
     """
 
     def __init__(self, folder: FolderPlace, root: str, options: SyncOptions, config: Config) -> None:
-        self._folder = folder
-        self._root = root
+        self.folder = folder
+        self.root = root
         self._options = options
         self._config = config
         self._max_size = config.ingest.max_content_bytes
 
     def conversation(self, name: str) -> str:
         """Return the conversation of a file's chunks."""
-        return self._options.conversation_id or conversation_of(f"{self._root}/{name}")
+        return self._options.conversation_id or conversation_of(f"{self.root}/{name}")
 
     def digests(self, entries: Iterable[Entry]) -> dict[str, str]:
         """Return the digests of the files that can be read as text, by name."""
@@ -269,7 +269,7 @@ class DocumentReader:
     def _data(self, entry: Entry) -> bytes:
         if entry.size > self._max_size:
             raise NotText(f"larger than {self._max_size:,} bytes")
-        with self._folder.open(entry) as handle:
+        with self.folder.open(entry) as handle:
             data = handle.read(self._max_size + 1)
         if len(data) > self._max_size:
             raise NotText(f"larger than {self._max_size:,} bytes")
@@ -286,7 +286,7 @@ class DocumentReader:
 
     def _note(self, entry: Entry, data: bytes) -> tuple[Note, str]:
         source = SourceFile(
-            self._folder, entry, self.conversation(entry.name), max_text=self._max_size, data=data
+            self.folder, entry, self.conversation(entry.name), max_text=self._max_size, data=data
         )
         problem = ""
         read = read_instructions if holds_instructions(entry.name) else read_note

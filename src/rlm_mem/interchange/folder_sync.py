@@ -8,45 +8,29 @@ recorded, are left for the next round. All transactions of a sync are one change
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
 from time import monotonic
-from typing import Any
 
-from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks, format_time, new_change_id
-from rlm_mem.config import stored_path
+from rlm_mem.chunk import new_change_id
 from rlm_mem.errors import InputError
-from rlm_mem.ingest.batch_index import BatchIndex
-from rlm_mem.ingest.linking import AutoLinker
-from rlm_mem.ingest.remember import store_piece
 from rlm_mem.interchange.documents import (
     AnalysedDocument,
     ChangedDocument,
     DocumentReader,
-    DocumentText,
     NotText,
     SyncOptions,
     analysed_documents,
-    piece_digest,
 )
-from rlm_mem.interchange.folder_links import MAX_LOCK_SECONDS, headings_in, link_some, references_in, relinked
+from rlm_mem.interchange.folder_links import MAX_LOCK_SECONDS, link_some, relinked
 from rlm_mem.interchange.folder_names import FolderName
-from rlm_mem.interchange.folder_plan import (
-    FileChange,
-    NewFile,
-    align,
-    groups,
-    number_emptied,
-    plan,
-    with_renames,
-)
-from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, StoredPiece
-from rlm_mem.interchange.formats.notes import day_in_name
+from rlm_mem.interchange.folder_plan import FileChange, NewFile, groups, number_emptied, plan, with_renames
+from rlm_mem.interchange.folder_record import FileEntry, FolderRecord
+from rlm_mem.interchange.folder_writing import MAX_LISTED, DocumentWriter
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import clean
-from rlm_mem.interchange.records import ImportProblem, conversation_of
+from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.interchange.report import FolderReport, Ledger
 from rlm_mem.results import Progress
 from rlm_mem.store.core.brain_files import LEDGER
@@ -56,8 +40,6 @@ from rlm_mem.store.core.preencoding import preencoded_segments
 _PIECES_PER_COMMIT = 600
 _ROUNDS = 20
 _WHOLE = "."  # the folder, as a path in it
-_LISTED = 10_000
-_POSITION_FIELDS = frozenset({"path", "title", "span", "overlap", "headings", "part", "parts"})
 
 
 class FolderSync:
@@ -92,7 +74,6 @@ class FolderSync:
     ) -> None:
         self._store = store
         self.folder = folder
-        self.created: list[str] = []
         self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
         self._known = FolderName(store, self._root, known_as)
         self._name = self._known.name
@@ -105,19 +86,19 @@ class FolderSync:
         self._progress = progress
         self._dry_run = dry_run
         self._reader = DocumentReader(folder, self._name, options, store.config)
-        self._linker = AutoLinker(store)
-        self._index = BatchIndex(store)
-        self._quick_linker = AutoLinker(store, batch=self._index)
         self._change_id = change or new_change_id()
         self._written = 0
-        self._conversations: set[str] | None = None
         self._read: dict[str, Entry] = {}
-        self._recorded: set[str] = set()
-        self._planned: dict[str, Chunk] = {}  # archived chunks that a dry run would restore
         self._live: dict[str, FileEntry] | None = None
         self._ledger = ledger or Ledger(store.backend.files(store.namespace), write=not dry_run)
         self._in_folder = store.backend.files(store.namespace).path(LEDGER) is not None
         self.report = FolderReport(clean(self._root), dry_run)
+        self._writer = DocumentWriter(store, self._root, self._reader, self.report, options.secrets)
+
+    @property
+    def created(self) -> list[str]:
+        """Ids of the first new chunks."""
+        return self._writer.created
 
     def run(self, listed: Callable[[], Iterable[Entry | ImportProblem]]) -> FolderReport:
         """Sync the memory with the files that ``listed`` returns; it is called once per round.
@@ -167,7 +148,7 @@ class FolderSync:
             return record
         self._known.follow(moved)
         self._name, self.report.moved_from = moved, moved
-        self._reader = DocumentReader(self.folder, moved, self._options, self._store.config)
+        self._reader.root = moved
         return FolderRecord(self._store.files, moved)
 
     def _list(self, record: FolderRecord) -> None:
@@ -179,7 +160,7 @@ class FolderSync:
             live = [entry for path, entry in sorted(record.live().items()) if path in self._read]
             report.files = len(live)
             ids = dict.fromkeys(piece.id for entry in live for piece in entry.pieces)
-            report.chunk_ids = list(ids)[:_LISTED]
+            report.chunk_ids = list(ids)[:MAX_LISTED]
 
     def is_unchanged(self, entry: Entry) -> bool:
         """Return whether a file is unchanged since it was last recorded, by its name, size and times."""
@@ -202,7 +183,7 @@ class FolderSync:
         first: bool,
     ) -> list[FileChange]:
         live = record.live()
-        self._recorded = record.ids()
+        self._writer.recorded = record.ids()
         present: dict[str, str] = {}
         self._read = {}
         lost: set[str] = set()
@@ -335,22 +316,20 @@ class FolderSync:
         """Apply some groups of changes in one transaction; return the paths to check again in the next round."""
         postponed: set[str] = set()
         while lot:
-            total, self.report = self.report, FolderReport(self.report.folder)
+            self._writer.report = FolderReport(self.report.folder, self._dry_run)
             try:
                 done, changed_meanwhile = self._transaction(record, lot)
-                problems += self.report.refused
-                total.add(self.report)
-                postponed |= changed_meanwhile
-                lot = lot[done:]
             except InputError as error:
                 if len(lot) > 1:
                     break
                 paths = dict.fromkeys(path for document in lot[0] for path in document.change.paths)
                 problems += [ImportProblem(path, error.message) for path in paths]
-                total.failed += map(clean, paths)
+                self.report.failed += map(clean, paths)
                 return postponed
-            finally:
-                self.report = total
+            problems += self._writer.report.refused
+            self.report.add(self._writer.report)
+            postponed |= changed_meanwhile
+            lot = lot[done:]
         # The store refused one of the groups: apply each in a separate transaction.
         return postponed.union(*(self._commit(record, [group], problems) for group in lot))
 
@@ -358,7 +337,7 @@ class FolderSync:
         """Apply the first groups of changes; return their number, and the paths to check again in the next round."""
         if self._dry_run:
             for document in (one for group in lot for one in group):
-                self._apply(document)
+                self._writer.apply(document)
             return len(lot), set()
         postponed: set[str] = set()
         within = self._store.backend.in_transaction
@@ -373,7 +352,7 @@ class FolderSync:
         with preencoded_segments(ahead), self._changing():
             record.refresh(path for group in lot for one in group for path in one.change.paths)
             parts: set[int] = set()
-            with self._linking(lot):
+            with self._writer.linking([document for group in lot for document in group]):
                 until = monotonic() + MAX_LOCK_SECONDS
                 for group in lot:
                     if done and not within and monotonic() > until:
@@ -386,7 +365,7 @@ class FolderSync:
                         if document.change.former is not None:
                             parts.add(record.remove(document.change.former))
                     for document in group:
-                        made = self._apply(document)
+                        made = self._writer.apply(document)
                         if made is not None:
                             parts.add(record.put(made))
             record.write(parts)
@@ -421,37 +400,6 @@ class FolderSync:
                 changed = changed[done:]
         return record
 
-    @contextmanager
-    def _linking(self, lot: list[list[ChangedDocument]]) -> Iterator[None]:
-        """Link the chunks of a transaction; in memory if it only adds chunks of new files."""
-        documents = [document for group in lot for document in group]
-        if any(document.change.former or self._may_have_chunks(document.change) for document in documents):
-            yield
-            return
-        for document in documents:
-            document.draft(self._store)
-        with self._index.held([draft for document in documents for draft in document.drafts.values()]):
-            yield
-
-    def _may_have_chunks(self, change: FileChange) -> bool:
-        """Return whether the store may have chunks of a file that has no record."""
-        known = self._known_conversations()
-        return change.path is not None and not known.isdisjoint(self._conversations_of(change.path))
-
-    def _known_conversations(self) -> set[str]:
-        """Return the conversations that the store had before this sync."""
-        if self._conversations is None:
-            found = self._store.backend.queries.conversations(self._store.namespace, None)
-            self._conversations = {one.id for one in found}
-        return self._conversations
-
-    def _conversations_of(self, path: str) -> Iterable[str]:
-        """Return the possible conversations of the chunks of a file without a record."""
-        named = self._reader.conversation(path), conversation_of(str(self.folder.path / path))
-        return dict.fromkeys(
-            chain(named, map(conversation_of, (f"{self._root}/{path}", stored_path(f"{self._root}/{path}"))))
-        )
-
     def _is_current(
         self, record: FolderRecord, document: ChangedDocument, group: Sequence[ChangedDocument]
     ) -> bool:
@@ -484,216 +432,3 @@ class FolderSync:
             return digest is None or entry.settled or self._reader.digest(now) == digest
         except (Unreadable, OSError, ValueError):
             return False
-
-    # --- one file; a dry run only counts what would be written -----------------------------------------
-
-    def _apply(self, document: ChangedDocument) -> FileEntry | None:
-        """Apply a change; return the new record of the file."""
-        change, former = document.change, document.change.former
-        if change.path is None:
-            return self._archive_file(former) if former is not None else None
-        if document.refused is not None:
-            self.report.refused.append(ImportProblem(change.path, document.refused))
-            self.report.failed.append(clean(change.path))
-            return former if former is None or former.archived else self._archive_file(former)
-        if former is not None and former.archived:
-            for chunk_id in former.with_it:
-                self._restore(chunk_id)
-        if document.text is None:
-            assert former is not None
-            if former.path != change.path:
-                for chunk in self._stored([piece.id for piece in (*former.pieces, *former.former)]).values():
-                    self._rename_chunk(chunk, change.path)
-            self.report.file(change, touched=True)
-            return replace(former, path=change.path, archived=False, with_it=())
-        known = former or self._adopted(change.path)
-        made, touched = self._merged(document.text, change, known, document.drafts)
-        self.report.file(change, touched=touched, adopted=former is None and known is not None)
-        return made
-
-    def _archive_file(self, entry: FileEntry) -> FileEntry:
-        """Archive the chunks of a removed file; return its record."""
-        archived = self._archive(piece.id for piece in (*entry.pieces, *entry.former))
-        self.report.archived.append(clean(entry.path))
-        return replace(entry, archived=True, with_it=archived)
-
-    def _archive(self, chunk_ids: Iterable[str]) -> tuple[str, ...]:
-        """Archive the chunks that are stored; return their ids."""
-        archived = tuple(one for one in dict.fromkeys(chunk_ids) if self._archive_chunk(one))
-        self.report.chunks_archived += len(archived)
-        return archived
-
-    def _archive_chunk(self, chunk_id: str) -> bool:
-        if self._dry_run:
-            return chunk_id in self._planned or self._store.exists(chunk_id)
-        return self._store.delete_chunk(chunk_id)
-
-    def _restore(self, chunk_id: str) -> Chunk | None:
-        """Restore an archived chunk; None if it is not in the archive."""
-        if self._dry_run:
-            restored = self._store.get_archived(chunk_id)
-            if restored is not None:
-                self._planned[chunk_id] = restored
-        else:
-            restored = self._store.restore_chunk(chunk_id)
-        self.report.chunks_restored += restored is not None
-        return restored
-
-    def _stored(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
-        """Return the chunks that are stored, including those restored by this sync."""
-        found = self._store.get_many(chunk_ids) if chunk_ids else {}
-        return found | {one: self._planned[one] for one in chunk_ids if one in self._planned}
-
-    def _rename_chunk(self, chunk: Chunk, path: str) -> None:
-        about = chunk.metadata
-        origin = {**about.provenance, "path": clean(path)}
-        wanted = {"provenance": origin, "conversation_id": self._reader.conversation(path)}
-        day = day_in_name(path)
-        if day is not None and about.occurred_at == day_in_name(str(about.provenance.get("path"))):
-            wanted["occurred_at"] = day
-        self._update(chunk, wanted, chunk.tags)
-
-    def _update(self, chunk: Chunk, metadata: Mapping[str, Any], tags: Sequence[str]) -> None:
-        if not self._dry_run:
-            changed = self._store.update_chunk(
-                chunk.id, metadata=metadata, tags=tags, secrets=self._options.secrets
-            )
-            if changed is None or changed.revision == chunk.revision:
-                return
-        self.report.chunks_updated += 1
-
-    def _adopted(self, path: str) -> FileEntry | None:
-        """Return a record for a file that was stored without one: its chunks are found by their conversation."""
-        as_given = str(self.folder.path / path)
-        for conversation in self._conversations_of(path):
-            if conversation not in self._known_conversations():
-                continue
-            pieces: dict[str, StoredPiece] = {}
-            for chunk in self._store.iter_chunks(conversation_id=conversation):
-                about = chunk.metadata
-                recorded_path = about.provenance.get("path")
-                is_of_file = recorded_path in (clean(path), as_given, f"{self._root}/{path}")
-                if chunk.id in self._recorded:
-                    continue  # recorded for a file under another name
-                if about.source == "import" and about.superseded_by is None and is_of_file:
-                    digest = piece_digest(chunk.content)
-                    pieces.setdefault(digest, StoredPiece(chunk.id, digest))
-            if pieces:
-                return FileEntry(path, "", tuple(pieces.values()))
-        return None
-
-    def _merged(
-        self,
-        text: DocumentText,
-        change: FileChange,
-        former: FileEntry | None,
-        drafts: Mapping[int, Chunk],
-    ) -> tuple[FileEntry, bool]:
-        """Store a text in place of its former state; return its record, and whether anything was changed."""
-        assert change.path is not None
-        old = former.pieces if former else ()
-        earlier = {piece.digest: piece.id for piece in former.former} if former else {}
-        chunks = self._stored([piece.id for piece in old])
-        steps = align([piece.digest for piece in old], [digest for digest, _ in text.pieces])
-        before = dict(vars(self.report))
-        pieces: list[StoredPiece] = []
-        superseded: list[StoredPiece] = []
-        for place, (digest, number) in enumerate(text.pieces):
-            if place in steps.kept:
-                piece = old[steps.kept[place]]
-                if piece.id in chunks:  # a chunk that was deleted in the memory is not restored
-                    self._update_position(chunks[piece.id], text, number, former)
-                pieces.append(piece)
-                continue
-            replaced = [old[one] for one in steps.replaced.get(place, ())]
-            replaced_chunks = [chunks[one.id] for one in replaced if one.id in chunks]
-            superseded_ids = [chunk.id for chunk in replaced_chunks if chunk.metadata.superseded_by is None]
-            if number in drafts:
-                chunk_id = self._store_new(text, number, drafts[number])
-            else:
-                chunk_id = self._store_replacement(text, number, earlier.get(digest), superseded_ids, former)
-            pieces.append(StoredPiece(chunk_id, digest))
-            superseded += replaced
-            self.report.chunks_superseded += len(superseded_ids)
-        removed = [old[place] for place in steps.removed]
-        self._archive(piece.id for piece in removed)
-        superseded += removed
-        used = {piece.id for piece in pieces}
-        kept = [piece for piece in (*(former.former if former else ()), *superseded) if piece.id not in used]
-        self.report.found(text.analysed.screened)
-        if text.notice:
-            self.report.notices.append(ImportProblem(clean(change.path), text.notice))
-        texts = [
-            (piece.id, text.new_text(number)) for piece, (_, number) in zip(pieces, text.pieces, strict=True)
-        ]
-        made = FileEntry(
-            change.path,
-            change.digest,
-            tuple(pieces),
-            tuple(dict.fromkeys(kept)),
-            tags=text.tags,
-            title=text.title,
-            aliases=text.aliases,
-            references=references_in(texts, former.references if former else ()),
-            headings=headings_in(texts),
-        )
-        counted = (name for name in before if name.startswith("chunks_"))
-        return made, any(before[name] != getattr(self.report, name) for name in counted)
-
-    def _update_position(
-        self, chunk: Chunk, text: DocumentText, number: int, former: FileEntry | None
-    ) -> None:
-        about = chunk.metadata
-        others = {name: value for name, value in about.provenance.items() if name not in _POSITION_FIELDS}
-        origin, conversation = {**others, **text.origin(number)}, text.fields["conversation_id"]
-        extra = dict(text.extra)
-        if former is not None and former.title and not text.title:
-            extra["title"] = None
-        dropped = set(former.tags if former else ()).difference(text.tags)
-        tags = list(dict.fromkeys([*(tag for tag in chunk.tags if tag not in dropped), *text.tags]))
-        if (about.provenance, about.conversation_id, chunk.tags) != (origin, conversation, tags) or any(
-            about.extra.get(name) != value for name, value in extra.items()
-        ):
-            self._update(chunk, {"provenance": origin, "conversation_id": conversation, **extra}, tags)
-
-    def _store_replacement(
-        self,
-        text: DocumentText,
-        number: int,
-        earlier: str | None,
-        olds: Sequence[str],
-        former: FileEntry | None,
-    ) -> str:
-        """Store a piece that replaces others; return its chunk id.
-
-        A former chunk with the same text is restored, unless a later one replaced it: those follow each other in time.
-        """
-        reason = f"{text.fields['provenance']['path']} was changed"
-        archived = None if earlier is None else self._store.get_archived(earlier)
-        if archived is not None and archived.metadata.superseded_by is None:
-            restored = self._restore(archived.id) or archived
-            self._update_position(restored, text, number, former)
-            for old in olds if not self._dry_run else ():
-                self._store.supersede(old, restored.id, reason, force=True)
-            return restored.id
-        now = format_time(self._store.clock())
-        return self._store_new(
-            text, number, None, [ChunkLinks(old, SUPERSEDES, 1.0, now, reason) for old in olds]
-        )
-
-    def _store_new(
-        self, text: DocumentText, number: int, draft: Chunk | None, links: Sequence[ChunkLinks] = ()
-    ) -> str:
-        """Store a piece as a new chunk, ``draft`` if it exists already; return its id, empty in a dry run."""
-        piece = text.analysed.pieces[number]
-        self.report.chunks_created += 1
-        self.report.tokens += piece.tokens
-        if self._dry_run:
-            return ""
-        chunk = store_piece(
-            self._store, self._linker if draft is None else self._quick_linker, piece,
-            {} if draft else text.piece_fields(number), text.extra, links, draft=draft,
-        )  # fmt: skip
-        if len(self.created) < _LISTED:
-            self.created.append(chunk.id)
-        return chunk.id

@@ -76,4 +76,4 @@ def read_frontmatter(header: str) -> dict[str, Any]:
         loaded = yaml.load(yaml.plain_reader(), header, first_line=2)
         return {} if loaded is None else yaml.plain_fields(loaded, _MAX_NODES)
     except yaml.BadYaml as error:
-        raise InvalidChunk(f"the frontmatter {error}") from None
+        raise InvalidChunk(f"the front matter {error}") from None

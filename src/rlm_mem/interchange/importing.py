@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from rlm_mem.arguments import check_flag
-from rlm_mem.chunk import Chunk, check_tags, new_change_id
+from rlm_mem.chunk import Chunk, new_change_id
 from rlm_mem.chunk.types import check_trust
 from rlm_mem.config import SecretAction, locate
-from rlm_mem.errors import InputError, NotFoundError, RlmMemError
-from rlm_mem.ingest.chunking import analyse
-from rlm_mem.ingest.filling import remember_many
-from rlm_mem.ingest.remember import RememberResult
+from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
 from rlm_mem.interchange.detection import Detector, format_named, unknown_reason
@@ -34,6 +26,7 @@ from rlm_mem.interchange.format import HEAD_BYTES, FileHead, Format
 from rlm_mem.interchange.formats import instructions
 from rlm_mem.interchange.formats.notes import NOTES
 from rlm_mem.interchange.history import FOLDER, HistoryAdopter
+from rlm_mem.interchange.import_texts import FileReading, TextImporter, text_of
 from rlm_mem.interchange.places import Entry, FolderPlace, Place, Unreadable, open_place
 from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import (
@@ -65,7 +58,6 @@ _TEXTS_AT_ONCE = 10_000
 """Maximum number of texts collected before they are analysed (in several processes) and stored (in several
 transactions)."""
 _CHARS_AT_ONCE = 4_000_000
-_CONTENT = attrgetter("content")
 _PROGRESS_CALLS = 200  # approximate number of calls of a progress function
 
 
@@ -166,6 +158,8 @@ def _ignore_secret(_chunk_id: str, _screened: Screened) -> None:
 
 
 class _Import:
+    """One import: reads the files of a source in order, and stores their records in lots."""
+
     def __init__(
         self, store: ChunkStore, place: Place, options: ImportOptions, progress: Progress | None
     ) -> None:
@@ -186,6 +180,7 @@ class _Import:
             else None
         )
         self._change_id = new_change_id()
+        self._texts = TextImporter(store, self.report, options, self._ledger, self._changing, self._change_id)
         self._documents: FolderSync | None = None
         if isinstance(place, FolderPlace) and place.label is None:
             sync_options = SyncOptions(secrets=options.secrets, again=options.again)
@@ -199,9 +194,9 @@ class _Import:
                 change=self._change_id,
             )
         self._detector = Detector(self.report.problem)
-        self._waiting: list[tuple[ImportedChunk | Dialogue | Note, _Reading]] = []
+        self._waiting: list[tuple[ImportedChunk | Dialogue | Note, FileReading]] = []
         self._waiting_chars = 0
-        self._read: list[_Reading] = []
+        self._read: list[FileReading] = []
         """Files that were read completely, but are not recorded yet."""
         self._with_chunks: list[tuple[Entry, Format]] = []
         self._layout: str | None = None
@@ -302,7 +297,7 @@ class _Import:
             return True
         self.report.files += 1
         self.report.formats[found.name] = self.report.formats.get(found.name, 0) + 1
-        reading = _Reading(unit, entry.mark)
+        reading = FileReading(unit, entry.mark)
 
         def problem(where: str, reason: str) -> None:
             reading.failed = True
@@ -433,7 +428,7 @@ class _Import:
 
     # --- records ---------------------------------------------------------------------------------------
 
-    def _take_record(self, record: Record, reading: _Reading) -> None:
+    def _take_record(self, record: Record, reading: FileReading) -> None:
         if isinstance(record, ImportProblem):
             reading.failed = True
             self.report.problem(record.where, record.reason)
@@ -462,7 +457,7 @@ class _Import:
                 self._flush()
 
     @contextmanager
-    def _watching(self, reading: _Reading) -> Iterator[None]:
+    def _watching(self, reading: FileReading) -> Iterator[None]:
         """Mark a file if it has a problem, or a chunk whose new id others need: it is read and reported again."""
         before = self.report.problem_count, self._adopter.renamed_count
         yield
@@ -478,169 +473,14 @@ class _Import:
                         if isinstance(record, ImportedChunk):
                             self._adopter.adopt(record)
         elif waiting:
-            self._remember(
-                [
-                    _text(record, reading)
-                    for record, reading in waiting
-                    if not isinstance(record, ImportedChunk)
-                ]
+            self._texts.store_all(
+                [text_of(one, reading) for one, reading in waiting if not isinstance(one, ImportedChunk)]
             )
         for reading in self._read:
             if not reading.failed:
                 self._ledger.note(reading.unit, reading.mark)
         self._read.clear()
         self._ledger.flush()
-
-    def _remember(self, texts: Sequence[_Text]) -> None:
-        """Store notes and dialogues, in this order; each that replaces another in a separate transaction."""
-        new: dict[str, _Text] = {}
-        for text in texts:
-            if isinstance(text.record, Dialogue):
-                self.report.messages += len(text.record.messages)
-            if text.unit in new:
-                self._remember_new(list(new.values()))
-                new.clear()
-            former = self._ledger.ids(text.unit)
-            if self._ledger.mark(text.unit) == text.mark and not self._options.again:
-                self.report.known += len(former)
-            elif self._options.dry_run:
-                self._count_chunks(text)
-            elif former:
-                self._remember_new(list(new.values()))
-                new.clear()
-                with self._changing():
-                    self._remember_new([text])
-            else:
-                new[text.unit] = text
-        self._remember_new(list(new.values()))
-
-    def _remember_new(self, texts: Sequence[_Text]) -> None:
-        """Store notes and dialogues, in large transactions."""
-        if not texts:
-            return
-
-        def refused(number: int, error: RlmMemError) -> None:
-            texts[number].reading.failed = True
-            self.report.problem(texts[number].record.where, error.message)
-
-        remember_many(
-            self._store,
-            [text.arguments(self._options.secrets) for text in texts],
-            refused=refused,
-            stored=lambda number, result: self._stored(texts[number], result),
-            progress=lambda _done, _total: (
-                None if self._store.backend.in_transaction else self._ledger.flush()
-            ),
-            change=self._change_id,
-        )
-
-    def _stored(self, text: _Text, result: RememberResult) -> None:
-        self.report.created += result.created
-        self.report.known += len(result.duplicates)
-        self.report.tokens += result.tokens
-        self.report.found(result.secrets)
-        known = set(result.duplicates)
-        new = [one for one in result.chunk_ids if one not in known]
-        self.report.chunks(self._store.namespace, len(new), new)
-        self._retire(
-            text, result.chunk_ids, lambda: map(_CONTENT, self._store.get_many(result.chunk_ids).values())
-        )
-        self._ledger.note(text.unit, text.mark, result.chunk_ids)
-
-    def _retire(self, text: _Text, present: Sequence[str], contents: Callable[[], Iterable[str]]) -> None:
-        """Archive replaced chunks: of text that was removed from a note, or of a conversation that was extended.
-
-        Chunks that were changed in the store since are kept.
-
-        Args:
-            present: ids of its chunks now.
-            contents: returns their contents.
-        """
-        former = [one for one in self._ledger.ids(text.unit) if one not in present]
-        is_note = isinstance(text.record, Note)
-        texts = list(contents()) if former and not is_note else []
-        for chunk_id in former:
-            chunk = self._store.get_chunk(chunk_id, track=False)
-            if chunk is None or chunk.revision != 1:
-                continue
-            beginning = chunk.content.rstrip()
-            if is_note or any(one.startswith(beginning) for one in texts):
-                self.report.archived += self._options.dry_run or self._store.delete_chunk(chunk_id)
-
-    def _count_chunks(self, text: _Text) -> None:
-        record, config = text.record, self._store.config
-        try:
-            check_tags(record.tags)
-            analysed = analyse(text.text, config.ingest, config.secrets, self._options.secrets)
-        except InputError as error:
-            self.report.problem(record.where, str(error))
-            return
-        self.report.found(analysed.screened)
-        present = [self._store.find_same(piece.content, record.conversation_id) for piece in analysed.pieces]
-        for piece, known in zip(analysed.pieces, present, strict=True):
-            if known:
-                self.report.known += 1
-            else:
-                self.report.created += 1
-                self.report.tokens += piece.tokens
-                self.report.chunks(self._store.namespace, 1)
-                self.report.sample(record.where, piece.content)
-        self._retire(text, [one for one in present if one], lambda: map(_CONTENT, analysed.pieces))
-
-
-@dataclass
-class _Reading:
-    """The reading of a file, with its unit and mark in the ledger."""
-
-    unit: str
-    mark: str
-    failed: bool = False
-
-
-@dataclass
-class _Text:
-    """A note or a dialogue as text to remember; ``mark`` changes with it."""
-
-    record: Dialogue | Note
-    reading: _Reading
-    text: str
-    unit: str
-    when: Callable[[int], str | None]
-
-    @property
-    def mark(self) -> str:
-        said = f"{self.text}\0{self.when(0)}\0{self.record.tags}"
-        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
-
-    def arguments(self, secrets: SecretAction | None) -> dict[str, Any]:
-        """Return the arguments of ``remember``."""
-        record = self.record
-        return {
-            "text": self.text, "conversation_id": record.conversation_id, "tags": record.tags, "source": "import",
-            "occurred_at": self.when, "metadata": record.extra, "provenance": {"path": record.where},
-            "secrets": secrets, "again": True,
-        }  # fmt: skip
-
-
-def _text(record: Dialogue | Note, reading: _Reading) -> _Text:
-    if isinstance(record, Note):
-        unit = f"note:{record.conversation_id}" + (f"#{record.key}" if record.key else "")
-        return _Text(record, reading, record.text, unit, lambda _position: record.at)
-    starts: list[int] = []
-    lines: list[str] = []
-    position = 0
-    for message in record.messages:
-        starts.append(position)
-        lines.append(f"{message.author}: {message.text}\n")
-        position += len(lines[-1])
-    times = [message.at for message in record.messages]
-    return _Text(
-        record,
-        reading,
-        "".join(lines),
-        f"dialogue:{record.key}",
-        lambda position: times[max(0, bisect_right(starts, position) - 1)],
-    )
 
 
 def _size(record: ImportedChunk | Dialogue | Note) -> int:

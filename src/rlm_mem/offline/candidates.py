@@ -127,7 +127,7 @@ class Candidate:
     ``first`` and ``last`` are the numbers of the first and last word it covers in its sentence (-1 if it is not a
     span); ``form`` is ``span``, ``clause``, ``sentence``, ``quote``, ``date``, ``said`` (the day of the passage),
     ``duration``, ``number``, ``author``, ``option``, ``compared``, ``yes`` or ``no``; ``shape`` refines it (for
-    dates: ``relative_week`` and so on). ``lead`` is the word before a date ("since", "by"), lower case, if any;
+    dates: that of the ``Moment``). ``lead`` is the word before a date ("since", "by"), lower case, if any;
     ``ahead``: the date is later than its passage.
     """
 

@@ -112,11 +112,7 @@ def _archive_several(context: Context, request: ArchiveRequest) -> ArchivedSever
         if not (request.dry_run or request.restore):
             ids = context.memory.archive(**wanted)
             refuse_persons(context, ids, "archive", "delete it by its id, which asks a person")
-        ids = context.memory.archive(
-            **wanted,
-            restore=request.restore,
-            dry_run=request.dry_run,
-        )
+        ids = context.memory.archive(**wanted, restore=request.restore, dry_run=request.dry_run)
     except InputError as error:  # no filter, which a schema cannot exclude
         raise refused(409, error.message, hint=error.hint or "") from None
     return ArchivedSeveral(request.dry_run, len(ids), ids[:_MAX_LISTED])

@@ -102,12 +102,7 @@ _REFUSALS = {
 
 
 def problem(
-    status: int,
-    detail: str,
-    *,
-    hint: str = "",
-    fields: list[FieldError] | None = None,
-    retry_after: int = 0,
+    status: int, detail: str, *, hint: str = "", fields: list[FieldError] | None = None, retry_after: int = 0
 ) -> Problem:
     """Return the problem of a refusal that is not an exception of the memory."""
     name, title = _REFUSALS.get(status, ("error", "The request failed"))

@@ -139,10 +139,7 @@ class LiveRun:
     # --- running ---------------------------------------------------------------------------------------
 
     def execute(
-        self,
-        limits: Limits | None,
-        schema: Mapping[str, Any] | None = None,
-        as_of: str | None = None,
+        self, limits: Limits | None, schema: Mapping[str, Any] | None = None, as_of: str | None = None
     ) -> None:
         """Execute the run in the calling thread; an error becomes the last event."""
         try:

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlm_mem.operations.changes import ChangeFeed
 from rlm_mem.operations.context import OpenMemory, Settings
@@ -43,6 +43,7 @@ class ServerState:
         #: Functions that run once before the first request, so that no request waits for them.
         self.at_start: list[Callable[[], object]] = [self._warm_up_search]
         self._feeds: dict[str, ChangeFeed] = {}
+        self._shared: dict[Callable[[], Any], Any] = {}
         self._starting: asyncio.Future[None] | None = None
 
     @property
@@ -74,6 +75,14 @@ class ServerState:
                     del self._feeds[name]
                 feed = self._feeds[opened.memory.store.namespace] = ChangeFeed(lambda: opened.memory)
         return feed
+
+    def shared(self, make: Callable[[], _T]) -> _T:
+        """Return the one object that ``make`` creates for this server, for what requests share beside the memory."""
+        with self._guard:
+            if make not in self._shared:
+                self._shared[make] = make()
+            found: _T = self._shared[make]
+        return found
 
     async def run_in_worker(self, task: Callable[[], _T]) -> _T:
         """Run a blocking function in a worker thread."""

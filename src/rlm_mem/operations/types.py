@@ -143,13 +143,11 @@ LinkType = Annotated[
     ),
 ]
 Handle = Annotated[
-    str,
-    matching("recall-[0-9a-f]{16}", "The handle that recall_open (POST /sessions) returned."),
+    str, matching("recall-[0-9a-f]{16}", "The handle that recall_open (POST /sessions) returned.")
 ]
 RunId = Annotated[str, matching("run-[0-9a-f]{16}", "The id of a run.")]
 TrajectoryId = Annotated[
-    str,
-    matching("(?:last|traj-[0-9]{8}T[0-9]{6}-[0-9a-f]{8})", "The id of a trajectory, or last."),
+    str, matching("(?:last|traj-[0-9]{8}T[0-9]{6}-[0-9a-f]{8})", "The id of a trajectory, or last.")
 ]
 CaseId = Annotated[
     str, matching("[a-z]{1,20}-[0-9a-f]{10}", "The id of a case, as the review queue lists it.")

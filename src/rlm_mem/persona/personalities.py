@@ -7,14 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.persona.documents import (
-    Document,
-    Section,
-    comparable_name,
-    flat,
-    parse_document,
-    whole_number,
-)
+from rlm_mem.persona.documents import Document, Section, comparable_name, flat, parse_document, whole_number
 
 _SPAN = re.compile(r"(\d{1,9}+) ?+%?+ ?+(?:-|–|—|to) ?(\d{1,9}) ?%?$")
 _PLACEHOLDER = re.compile(r"[.…\s]*$|\[.*\]$")

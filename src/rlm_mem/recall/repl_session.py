@@ -187,7 +187,7 @@ class REPLSession(SandboxSession):
         )
         nested.writer = self.writer
         try:
-            self._check_ended()
+            self._occupancy.check()
             result = nested._drive(question)
         finally:
             self._nested = None

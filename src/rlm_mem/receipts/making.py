@@ -93,12 +93,8 @@ def make_receipt(
     recorder = CallRecorder(store, trajectory, functions=functions)
     with suppress(BudgetError):  # steps beyond the limit are marked as not reproduced
         recorder.play(trajectory.query, 0)
-    now = recorder.replayed
+    replays = [recorder.replay_of(step) for step in trajectory.steps]
     parts = RecordedParts(trajectory)
-    steps = tuple(
-        _with_calls(step, *now.get(id(then), (None, [])))
-        for step, then in zip(parts.steps, trajectory.steps, strict=True)
-    )
     chunks, documents = _chunks(store, trajectory)
     config = recorder.config
     receipt = Receipt(
@@ -115,15 +111,14 @@ def make_receipt(
             functions=sorted(functions or {}),
         ),
         state=MemoryState(store.backend.version(store.namespace), int(store.totals()["chunk_count"])),
-        steps=steps,
+        steps=tuple(_with_calls(step, *now) for step, now in zip(parts.steps, replays, strict=True)),
         replies=parts.replies,
         chunks=chunks,
         answer=parts.answer,
         cost=parts.cost,
     )
     if bundle:
-        calls = [now.get(id(then), (None, []))[1] for then in trajectory.steps]
-        receipt = replace(receipt, bundle=_bundle(receipt, documents, calls))
+        receipt = replace(receipt, bundle=_bundle(receipt, documents, [calls for _, calls in replays]))
     return receipt if key is None else replace(receipt, signature=sign(receipt.head, key, password=password))
 
 

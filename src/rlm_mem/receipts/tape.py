@@ -114,9 +114,6 @@ class CallRecorder(Replayer):
         store: the memory, or with ``tapes`` what an answer is checked against.
         config: settings; None: those of the store. ``output_chars``: maximum characters of output per turn.
         tapes: recorded calls of each step, which are answered in place of the memory's functions.
-
-    Attributes:
-        replayed: by ``id`` of each recorded step with programs that was reached, its replay and its calls.
     """
 
     def __init__(
@@ -135,7 +132,11 @@ class CallRecorder(Replayer):
         if output_chars is not None:
             self._output_chars = output_chars
         self._tapes = {} if tapes is None else dict(zip(map(id, recorded.steps), tapes, strict=True))
-        self.replayed: dict[int, tuple[ReplayStep, list[dict[str, Any]]]] = {}
+        self._replayed: dict[int, tuple[ReplayStep, list[dict[str, Any]]]] = {}
+
+    def replay_of(self, then: LoopStep) -> tuple[ReplayStep | None, list[dict[str, Any]]]:
+        """Return the replay of a recorded step and its calls; None and no calls if it was not reached."""
+        return self._replayed.get(id(then), (None, []))
 
     @property
     def output_chars(self) -> int:
@@ -163,7 +164,7 @@ class CallRecorder(Replayer):
     def after(self, session: SandboxSession, then: LoopStep, now: LoopStep) -> None:  # noqa: ARG002 - as overridden
         """Store the recorded calls of a turn."""
         if then.programs:
-            self.replayed[id(then)] = self.steps[-1], cast("TapedSession", session).made
+            self._replayed[id(then)] = self.steps[-1], cast("TapedSession", session).made
 
 
 class _Pinned:

@@ -422,7 +422,7 @@ class _Replayed:
         self.checks: list[PartCheck] = []
         for number, (step, then) in enumerate(zip(receipt.steps, trajectory.steps, strict=True), 1):
             if step.programs:
-                status, detail = self._step(step, *player.replayed.get(id(then), (None, [])))
+                status, detail = self._step(step, *player.replay_of(then))
                 self.checks.append(PartCheck(f"step {number}", status, detail))
 
     def _step(

@@ -1,9 +1,9 @@
 """The sandbox, which runs the programs of a model over a store that they can only read.
 
-``session`` has the interface (SandboxSession). ``policy`` checks a program before it runs; ``engine`` defines the
-protocol of engines and ends running programs, ``monty`` (default) and ``cpython`` implement it; ``functions`` and
-``dispatch`` provide the host functions; ``idioms`` and ``prelude`` let everyday Python run on Monty. This package never
-writes to a store and uses no model: ``recall`` calls models.
+``session`` has the interface (SandboxSession), which one thread at a time uses (``occupancy``). ``policy`` checks a
+program before it runs; ``engine`` defines the protocol of engines and ends running programs, ``monty`` (default) and
+``cpython`` implement it; ``functions`` and ``dispatch`` provide the host functions; ``idioms`` and ``prelude`` let
+everyday Python run on Monty. This package never writes to a store and uses no model: ``recall`` calls models.
 """
 
 from __future__ import annotations

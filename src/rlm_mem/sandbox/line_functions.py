@@ -395,12 +395,7 @@ class LineFunctions(HostFunctions):
     """The functions that search for some lines; :mod:`rlm_mem.sandbox.reference` documents each."""
 
     def passages(
-        self,
-        query: Any,
-        limit: Any = 10,
-        neighbours: Any = 1,
-        conversation_id: Any = None,
-        chars: Any = None,
+        self, query: Any, limit: Any = 10, neighbours: Any = 1, conversation_id: Any = None, chars: Any = None
     ) -> list[dict[str, Any]]:
         """Return turns, sentences or short notes that match one text or any of several, best first.
 

@@ -1,4 +1,4 @@
-"""The reference of the host functions, from which the instructions, ``help()`` and docs/spec/sandbox.md are made."""
+"""The reference of the host functions, of which instructions, ``help()`` and docs/reference/functions.md are made."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from rlm_mem.sandbox.dispatch import Dispatcher, Finished, check_final
 from rlm_mem.sandbox.engine import Calls, Engine, EngineLimits, HostCallFailed, Printed, stop_of_context
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions, described
 from rlm_mem.sandbox.model_functions import ModelFunctions
+from rlm_mem.sandbox.occupancy import Occupancy
 from rlm_mem.sandbox.pages import Pages
 from rlm_mem.sandbox.policy import (
     ProgramNames,
@@ -121,10 +122,7 @@ class SandboxSession:
             table, self._host_functions.keys(), sandbox.max_host_calls, on_event, self._call_in_thread
         )
         self._calls = Calls()
-        self._state = threading.Lock()
-        self._runner: int | None = None
-        self._ended: errors.SessionCancelled | None = None
-        self._driving = False
+        self._occupancy = Occupancy(self._calls)
         self._printed = Printed(0)
         self._longest = max(60.0, float(timeout_seconds))
         limits = EngineLimits(
@@ -135,7 +133,6 @@ class SandboxSession:
         )
         self.engine_name = engine or sandbox.engine
         self._engine: Engine = open_engine(self.engine_name, limits)
-        self._running = threading.Lock()
         self._deadline = math.inf
         self._reads: dict[str, None] = {}
         self._bound: set[str] = set()  # names that programs may have bound
@@ -208,7 +205,7 @@ class SandboxSession:
                 f"timeout can be at most {self._longest:g} seconds in this session",
                 hint="open the session with a larger timeout_seconds",
             )
-        with self._busy("run a program"), self._stoppable():
+        with self._occupancy.use("run a program"), self._stoppable():
             if self._final is not None:
                 raise errors.SessionComplete(
                     "the session is complete: FINAL was called", hint="call reset(), or open another session"
@@ -223,7 +220,7 @@ class SandboxSession:
             (functions, classes, instances, values that are too large) ``{"type": …, "preview": …}`` with a preview of
             at most some 120 characters. Empty if the values cannot be read within five seconds.
         """
-        with self._busy("list its names"):
+        with self._occupancy.use("list its names"):
             variables = self._engine.variables(self._reserved | (self._ready - self._bound))
         return {
             variable_name(name): {"type": value.type, "preview": value.preview}
@@ -256,7 +253,7 @@ class SandboxSession:
         Raises:
             SessionBusy: a program is running; :meth:`cancel` ends it.
         """
-        with self._busy("be reset"):
+        with self._occupancy.use("be reset"):
             self._delete_names()
         self._final = None
         self._reads.clear()
@@ -293,7 +290,7 @@ class SandboxSession:
         Raises:
             SessionBusy: a program is running.
         """
-        with self._busy("take another question"):
+        with self._occupancy.use("take another question"):
             self._final = None
             self._seen.listed.clear()
 
@@ -306,8 +303,8 @@ class SandboxSession:
         Raises:
             SessionBusy: called by a host function of the running program itself.
         """
-        if self._inside():
-            raise self._busy_error("be closed")
+        if self._occupancy.inside:
+            raise self._occupancy.refusal("be closed")
         self._end("the session was closed while the program ran")
         self._delete_names()
         self._calls.close()
@@ -326,13 +323,10 @@ class SandboxSession:
         self._end("the program was cancelled")
 
     def _end(self, why: str) -> None:
-        with self._state:
-            if self._runner is None and not self._driving:
-                return
-            self._ended = errors.SessionCancelled(why)
+        if self._occupancy.end(why):
             self._printed.stopped = True
-        self._engine.interrupt()
-        self._calls.abandon()
+            self._engine.interrupt()
+            self._calls.abandon()
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:
@@ -347,44 +341,8 @@ class SandboxSession:
         Yields:
             A function that calls another one in a thread, so that :meth:`cancel` need not wait for it.
         """
-        with self._state:
-            self._driving, self._ended = True, None
-        try:
-            with self._stoppable():
-                yield self._call_in_thread
-        finally:
-            self._driving = False
-
-    @contextmanager
-    def _busy(self, what: str) -> Iterator[None]:
-        """Use the session exclusively; raise at once if it is in use, since waiting could deadlock."""
-        if not self._running.acquire(blocking=False):
-            raise self._busy_error(what)
-        with self._state:
-            self._runner = threading.get_ident()
-            if not self._driving:
-                self._ended = None
-        try:
-            yield
-        finally:
-            with self._state:
-                self._runner = None
-            self._running.release()
-
-    def _inside(self) -> bool:
-        """Return whether the caller is a host function or a listener of the running program."""
-        return self._calls.inside or self._runner == threading.get_ident()
-
-    def _busy_error(self, what: str) -> errors.SessionBusy:
-        if self._inside():
-            return errors.SessionBusy(
-                f"this session cannot {what} from within a function that its program called",
-                hint="use another session inside host functions",
-            )
-        return errors.SessionBusy(
-            f"this session is already running a program, so it cannot {what}",
-            hint="use one session per thread, or cancel() the program first",
-        )
+        with self._occupancy.driven(), self._stoppable():
+            yield self._call_in_thread
 
     def seconds_left(self) -> float:
         """Return the remaining seconds of the running program; infinite if none is running."""
@@ -398,11 +356,11 @@ class SandboxSession:
             TimeoutError: the time of the running program ended first.
             Exception: an exception of the function.
         """
-        self._check_ended()
+        self._occupancy.check()
         try:
             return self._calls.call(function, self.seconds_left(), *args, **keywords)
         except errors.SessionCancelled:
-            self._check_ended()
+            self._occupancy.check()
             raise
 
     def __enter__(self) -> Self:
@@ -427,7 +385,7 @@ class SandboxSession:
             seconds = min(seconds, self._check())
         self._deadline = began + seconds
         try:
-            self._check_ended()
+            self._occupancy.check()
             tree = check_program(
                 code,
                 importable=self._engine.importable,
@@ -450,7 +408,7 @@ class SandboxSession:
                 self._check()
         except (errors.SandboxViolation, errors.ProgramError, errors.SandboxCrashed) as error:
             # The worker may have died because of cancel().
-            self._check_ended()
+            self._occupancy.check()
             step.error = bounded_error(error)
         finally:
             self._deadline = math.inf
@@ -469,17 +427,13 @@ class SandboxSession:
         Raises:
             HostCallFailed: the function refused or failed; the program may continue.
         """
-        self._check_ended()
+        self._occupancy.check()
         value = self._dispatcher(name, args, keywords)
-        self._check_ended()
+        self._occupancy.check()
         if name not in MODEL_FUNCTIONS:
             # An id in an answer of a model does not show that the chunk was read.
             self._seen.add(chunk_ids_in(value))
         return value
-
-    def _check_ended(self) -> None:
-        if self._ended is not None:
-            raise self._ended
 
     def _import_on_use(self, tree: ast.Module, printed: Printed) -> None:
         """Import well-known names that the program uses without importing them."""
@@ -492,7 +446,7 @@ class SandboxSession:
 
     def _check_time(self) -> None:
         """Raise if the running program must end; called during long reads."""
-        self._check_ended()
+        self._occupancy.check()
         if self.seconds_left() <= 0:
             raise errors.TimeoutError(
                 "the program's time ended while a function was reading the memory",

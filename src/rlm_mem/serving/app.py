@@ -39,7 +39,7 @@ def create_app(
     api: bool = False,
     dashboard: bool = False,
     rate: float = 50.0,
-    burst: int = 200,
+    burst: int | None = None,
     site: Site | None = None,
     metrics: Metrics | None = None,
 ) -> Starlette:
@@ -52,12 +52,12 @@ def create_app(
         mcp: creates the MCP server on the first request to ``/mcp``; None: MCP is not served.
         api: serve ``/api/v1``. ``dashboard``: serve pages, and let browsers log in.
         rate: requests a second that one client of MCP and the HTTP interface may sustain; 0: no limit. ``burst``: most
-            requests at once.
+            requests at once; None: four times the rate.
         site: the addresses of the server; by default those of the loopback interface.
         metrics: counts requests, for ``/metrics``.
     """
     counting = metrics or Metrics()
-    limits = ClientLimits(Buckets(rate, burst))
+    limits = ClientLimits(Buckets(rate, max(1, round(4 * rate)) if burst is None else burst))
     where = site or Site(port)
     routes: list[BaseRoute] = [Route("/metrics", _metrics(counting))]
     if keys.oauth is not None:

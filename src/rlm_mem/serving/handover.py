@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import socket
 import subprocess
 import sys
-from typing import Any
+
+import msgspec
 
 from rlm_mem.errors import StorageError
 
@@ -28,6 +28,20 @@ _MAX_STATE = 1 << 20
 _log = logging.getLogger(__name__)
 
 
+class HandedOver(msgspec.Struct, frozen=True):
+    """What a server keeps in memory only, and its successor continues.
+
+    Attributes:
+        token, source: the owner's token and where it comes from; empty if the server was started normally.
+        logins, choices: ``Keys.logins`` and ``Keys.choices``.
+    """
+
+    token: str | None = None
+    source: str = ""
+    logins: dict[str, str | None] = {}
+    choices: dict[str, str] = {}
+
+
 class Predecessor:
     """The server process that started this one as its successor.
 
@@ -37,7 +51,7 @@ class Predecessor:
         state: the state sent by the predecessor.
     """
 
-    def __init__(self, listening: socket.socket, channel: socket.socket, state: dict[str, Any]) -> None:
+    def __init__(self, listening: socket.socket, channel: socket.socket, state: HandedOver) -> None:
         self.listening = listening
         self._channel = channel
         self.state = state
@@ -63,8 +77,8 @@ class Predecessor:
                 if not part:
                     raise ConnectionError("the channel was closed")
                 received += part
-            return cls(inherited, channel, json.loads(received))
-        except (OSError, ValueError, RecursionError) as error:
+            return cls(inherited, channel, msgspec.json.decode(received, type=HandedOver))
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
             raise StorageError(f"{_VARIABLE} does not name a server to take over from: {error}") from None
 
     def ready(self) -> None:
@@ -74,12 +88,12 @@ class Predecessor:
             self._channel.close()
 
 
-async def start_successor(listening: socket.socket, state: dict[str, Any]) -> bool:
+async def start_successor(listening: socket.socket, state: HandedOver) -> bool:
     """Start a server with the arguments of this one; True once it is ready, False if it fails to start.
 
     Args:
         listening: the listening socket, which the new server inherits.
-        state: the state to send to it, as JSON data.
+        state: the state to send to it.
     """
     own_socket, successor_socket = socket.socketpair()
     with own_socket, successor_socket:
@@ -94,7 +108,7 @@ async def start_successor(listening: socket.socket, state: dict[str, Any]) -> bo
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_START_SECONDS):
-                await loop.sock_sendall(own_socket, json.dumps(state).encode() + b"\n")
+                await loop.sock_sendall(own_socket, msgspec.json.encode(state) + b"\n")
                 reply = await loop.sock_recv(own_socket, len(_READY))
         except (OSError, TimeoutError) as error:
             reply = b""

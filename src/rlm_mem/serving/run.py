@@ -9,9 +9,8 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlm_mem import own_process, telemetry
 from rlm_mem.access.grants import client_of
@@ -24,7 +23,7 @@ from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.operation import PREFIX
 from rlm_mem.operations.state import ServerState
 from rlm_mem.serving.app import create_app
-from rlm_mem.serving.handover import Predecessor, start_successor
+from rlm_mem.serving.handover import HandedOver, Predecessor, start_successor
 from rlm_mem.serving.network import Network, listening
 from rlm_mem.serving.running import Running
 
@@ -112,59 +111,46 @@ def serve_all(
     # Before the first request; opening the memory would start it only later.
     telemetry.start(Config.load(locate(settings.brain)).telemetry)
     predecessor = Predecessor.of_environment()
-    before: dict[str, Any] = predecessor.state if predecessor else {}
+    former = HandedOver() if predecessor is None else predecessor.state
     tokens = None if settings.tokens is None else TokenFile(settings.tokens)
     network.check(tokens)
-    token, token_source = _owner_token(network, token_file, before)
-    with listening(network) if predecessor is None else predecessor.listening as socket_:
+    token, source = _owner_token(network, token_file, former)
+    with contextlib.ExitStack() as closing:
+        socket_ = closing.enter_context(listening(network) if predecessor is None else predecessor.listening)
         port = socket_.getsockname()[1]
-        site, metrics = network.site(port), Metrics()
-        state = ServerState(settings)
+        site, metrics, state = network.site(port), Metrics(), ServerState(settings)
+        closing.callback(state.close)
         oauth = None
         if network.oauth_issuer is not None:
             from rlm_mem.access.oauth import ResourceServer
 
             oauth = ResourceServer(network.oauth_issuer, site.resource)
         keys = Keys(token, port, tokens=tokens, oauth=oauth, secure=site.secure)
-        made: list[McpServer] = []
+        keys.take_over(_logins(former, token), former.choices)
 
         def mcp_server() -> McpServer:
             from rlm_mem.mcp.server import McpServer
             from rlm_mem.mcp.service import Service
 
-            made.append(McpServer(Service(state.opened), client_of))
-            return made[0]
+            server = McpServer(Service(state.opened), client_of)
+            closing.callback(server.close)
+            return server
 
-        keys.take_over(_logins(before, token), before.get("choices", {}))
         app = create_app(
-            state,
-            keys=keys,
-            port=port,
-            mcp=mcp_server,
-            api=api,
-            dashboard=dashboard,
-            rate=rate,
-            burst=max(1, round(4 * rate)),
-            site=site,
+            state, keys=keys, port=port, mcp=mcp_server, api=api, dashboard=dashboard, rate=rate, site=site,
             metrics=metrics,
+        )  # fmt: skip
+        running = Running(app, network, metrics, state, drain_seconds)
+        running.on_replace = lambda: start_successor(
+            socket_, HandedOver(token, source, keys.logins(), keys.choices())
         )
         if predecessor is None:
             code = keys.new_code() if dashboard and token is not None else None
-            _announce(site.address, token_source, code, api=api, open_browser=open_browser)
-        running = Running(app, network, metrics, state, drain_seconds)
-        running.on_replace = lambda: start_successor(
-            socket_,
-            {"token": token, "source": token_source, "logins": keys.logins(), "choices": keys.choices()},
-        )
-        if predecessor is not None:
+            _announce(site.address, source, code, api=api, open_browser=open_browser)
+        else:
             running.on_ready = predecessor.ready
         sys.setswitchinterval(_SWITCH_SECONDS)
-        try:
-            asyncio.run(running.serve(sockets=[socket_]))
-        finally:
-            for server in made:
-                server.close()
-            state.close()
+        asyncio.run(running.serve(sockets=[socket_]))
 
 
 def _announce(address: str, token_source: str, code: str | None, *, api: bool, open_browser: bool) -> None:
@@ -182,7 +168,7 @@ def _announce(address: str, token_source: str, code: str | None, *, api: bool, o
         webbrowser.open(link)
 
 
-def _owner_token(network: Network, path: Path | None, before: Mapping[str, Any]) -> tuple[str | None, str]:
+def _owner_token(network: Network, path: Path | None, former: HandedOver) -> tuple[str | None, str]:
     """The owner's token, and its source: the file, the environment, or a new token.
 
     A server open to other machines has one only from a file or the environment. A server that takes over reads the file
@@ -193,8 +179,8 @@ def _owner_token(network: Network, path: Path | None, before: Mapping[str, Any])
     """
     if path is not None:
         return _token_from_file(path), f"the token in {path}"
-    if before:
-        return before["token"], before["source"]
+    if former.source:
+        return former.token, former.source
     from_environment = os.environ.get(TOKEN_VARIABLE, "")
     if from_environment:
         return _checked_token(from_environment, TOKEN_VARIABLE), f"the token in {TOKEN_VARIABLE}"
@@ -204,12 +190,10 @@ def _owner_token(network: Network, path: Path | None, before: Mapping[str, Any])
     return token, f"token {token}"
 
 
-def _logins(before: Mapping[str, Any], token: str | None) -> dict[str, str | None]:
+def _logins(former: HandedOver, token: str | None) -> dict[str, str | None]:
     """The logins of the previous server, without those of its owner's token if that was replaced."""
-    logins: dict[str, str | None] = before.get("logins", {})
-    if before.get("token") == token:
-        return logins
-    return {cookie: named for cookie, named in logins.items() if named is not None}
+    kept = former.token == token
+    return {cookie: named for cookie, named in former.logins.items() if kept or named is not None}
 
 
 def _token_from_file(path: Path) -> str:

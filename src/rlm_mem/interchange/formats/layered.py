@@ -10,14 +10,7 @@ from typing import Any
 from rlm_mem.chunk import CHUNK_TYPES, Chunk
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.format import Claim, FileHead, Format
-from rlm_mem.interchange.reading import (
-    SourceFile,
-    clean,
-    line_objects,
-    moment,
-    plain_tags,
-    text_lines,
-)
+from rlm_mem.interchange.reading import SourceFile, clean, line_objects, moment, plain_tags, text_lines
 from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
 from rlm_mem.text.tokens import count_tokens
 

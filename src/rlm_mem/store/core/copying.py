@@ -110,11 +110,7 @@ def runs_of(source: ChunkStore, target: ChunkStore) -> BothRuns:
 
 
 def compare(
-    source: ChunkStore,
-    target: ChunkStore,
-    progress: Progress | None = None,
-    *,
-    runs: BothRuns | None = None,
+    source: ChunkStore, target: ChunkStore, progress: Progress | None = None, *, runs: BothRuns | None = None
 ) -> list[Difference]:
     """Read both namespaces completely and return the differences (at most 1,000; empty if equal).
 

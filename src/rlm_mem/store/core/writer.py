@@ -41,15 +41,7 @@ from rlm_mem.chunk.types import (
 )
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.changes import is_logged, state_of
-from rlm_mem.store.core.records import (
-    ACTIVE,
-    ANY_REVISION,
-    ARCHIVED,
-    IMPORTED,
-    ChunkRow,
-    Version,
-    audit_line,
-)
+from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, IMPORTED, ChunkRow, Version, audit_line
 from rlm_mem.store.core.succession import (
     ended,
     refuse_cycles,

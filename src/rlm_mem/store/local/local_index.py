@@ -18,12 +18,7 @@ from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
-from rlm_mem.store.core.records import (
-    SyncReport,
-    analysis_name,
-    is_later_analysis,
-    other_analysis,
-)
+from rlm_mem.store.core.records import SyncReport, analysis_name, is_later_analysis, other_analysis
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed, in_turn
 from rlm_mem.store.local.folder import Layout, read_chunk_file
@@ -118,10 +113,7 @@ class LocalIndex:
         self.config = config
         self.read_only = read_only
         self._connections = Connections(
-            self.layout.database,
-            wait_seconds=config.store.lock_wait_seconds,
-            read_only=read_only,
-            index=self,
+            self.layout.database, wait_seconds=config.store.lock_wait_seconds, read_only=read_only, index=self
         )
         self._analysis = self._recorded_analysis = analysis_name(config.search.language)
         self._thread = _ThreadState()

@@ -334,8 +334,7 @@ class LocalSource:
         # A lone surrogate cannot be bound as text, and no stored term contains one.
         known = [term for term in dict.fromkeys(terms) if term.isascii() or not has_surrogate(term)]
         rows = self._connection.execute(
-            "SELECT text, term FROM terms WHERE text IN (SELECT value FROM json_each(?))",
-            (json_list(known),),
+            "SELECT text, term FROM terms WHERE text IN (SELECT value FROM json_each(?))", (json_list(known),)
         )
         return dict(rows.fetchall())
 

@@ -84,13 +84,7 @@ class LocalRowWriter:
         self._numbered = None
 
     def put(
-        self,
-        chunk: Chunk,
-        path: str,
-        sig: Signature,
-        status: int,
-        *,
-        former: ChunkRow | None = None,
+        self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
     ) -> None:
         """Write every row of a chunk; ``former`` is its old row, if any, without a hash if it must be analysed again.
 

@@ -236,8 +236,7 @@ UPGRADE = "upgrade rlm-mem, or delete the folder index/ to let this version rebu
 def newer_version(version: int) -> StorageError:
     """Return the error for an index whose version is later than this program supports."""
     return StorageError(
-        f"the index has version {version}, this program supports versions up to {INDEX_VERSION}",
-        hint=UPGRADE,
+        f"the index has version {version}, this program supports versions up to {INDEX_VERSION}", hint=UPGRADE
     )
 
 

@@ -446,12 +446,7 @@ class View:
     """
 
     def __init__(
-        self,
-        snapshot: Snapshot,
-        delta: ChunkPostings,
-        masked: Bools,
-        seq: int,
-        generation: str | None,
+        self, snapshot: Snapshot, delta: ChunkPostings, masked: Bools, seq: int, generation: str | None
     ) -> None:
         self.snapshot, self.delta, self.masked = snapshot, delta, masked
         self.seq, self.generation = seq, generation

@@ -167,8 +167,7 @@ class Transaction:
         self._free.difference_update(
             chunk_id
             for (chunk_id,) in self.connection.execute(
-                "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
-                (json_list(ids),),
+                "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json_list(ids),)
             )
         )
         conversations = {

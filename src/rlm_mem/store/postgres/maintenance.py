@@ -98,10 +98,7 @@ def refresh_statistics(pool: Pool) -> None:
 
 
 def rebuild(
-    transaction: PostgresTransaction,
-    namespace: str,
-    analysis: str,
-    progress: Progress | None,
+    transaction: PostgresTransaction, namespace: str, analysis: str, progress: Progress | None
 ) -> SyncReport:
     """Rebuild the derived rows under the lock; readers see the old state until the commit.
 

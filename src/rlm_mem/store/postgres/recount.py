@@ -189,8 +189,7 @@ class _Counting:
     def _orphaned_lists(self, table: PartTable, owners: list[int]) -> list[tuple[Any, ...]]:
         """Return the owners of parts of lists that should not exist."""
         return self._rows(
-            f"SELECT {table.owner} FROM {table.name} WHERE {table.owner} <> ALL(%s) AND ns = %s",
-            owners,
+            f"SELECT {table.owner} FROM {table.name} WHERE {table.owner} <> ALL(%s) AND ns = %s", owners
         )
 
     # -- figures ---------------------------------------------------------------------------------------------------

@@ -213,8 +213,7 @@ def _place_of(databases: Routes, namespace: str) -> str:
     dsn, is_listed = databases.trace(namespace)
     if not is_listed:
         raise NotFoundError(
-            f"there is no namespace {namespace} at {shown_dsn(dsn)}",
-            hint="rlm-mem shards list shows them",
+            f"there is no namespace {namespace} at {shown_dsn(dsn)}", hint="rlm-mem shards list shows them"
         )
     return dsn
 

@@ -107,7 +107,8 @@ class PostgresTransaction:
                     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                     if self.pool.distributed:
                         connection.execute(SET_ON_WORKERS)
-                    connection.execute(f"SET LOCAL lock_timeout = {_milliseconds(until)}")
+                    wait = max(1, round((until - time.monotonic()) * 1000))  # 0 would mean to wait forever
+                    connection.execute(f"SET LOCAL lock_timeout = {wait}")
                     if self._config.store.durability != "full":
                         connection.execute("SET LOCAL synchronous_commit = off")
                     number = connection.execute(_NUMBER)
@@ -359,10 +360,6 @@ def _failed(connection: psycopg.Connection[Any]) -> bool:
 
 def _is_doubled(before: int, after: int) -> bool:
     return before.bit_length() < after.bit_length() and _MIN_ANALYSED <= after <= _MAX_ANALYSED
-
-
-def _milliseconds(until: float) -> int:
-    return max(1, round((until - time.monotonic()) * 1000))  # 0 would mean to wait forever
 
 
 def _committed(pool: Pool, xid: str | None, written: Sequence[int], proof: Statement | None) -> bool:
