@@ -49,7 +49,6 @@ from rlm_mem.text.present import (
     tells_of_past,
     without_former,
 )
-from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
 from rlm_mem.text.update_score import (
     LIKELY,
@@ -541,28 +540,16 @@ def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:
 
 def _with_later_value(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
     """The new value, if a later passage itself states that the answer is no longer valid; else the answer."""
-    for _ in range(MAX_FOLLOWED):
-        later = _ended_by(question, reading, passages) if reading.answer and reading.passages else None
-        if later is None:
+    english = get_analyser("english")
+    for _ in range(MAX_FOLLOWED if reading.answer and reading.passages else 0):
+        before = _as_note(reading.passages[0], None)
+        about = None if question.kind in ("yes_no", "choice") else str(reading.answer).lower().strip(" .")
+        ends = ((ending(before, _as_note(one, None), english, about), one) for one in passages)
+        found, home = next(((found[1], one) for found, one in ends if found is not None), (None, None))
+        if found is None or home is None:
             break
-        stated, passage = later
-        reading = replace(
-            reading, answer=stated.shown or stated.text, passages=(passage, *reading.passages[:1])
-        )
+        reading = replace(reading, answer=found.shown or found.text, passages=(home, *reading.passages[:1]))
     return reading
-
-
-def _ended_by(
-    question: Question, reading: Reading, passages: Sequence[Passage]
-) -> tuple[Stated, Passage] | None:
-    """The statement that ends the one from which an answer was read, with its passage."""
-    before, english = _as_note(reading.passages[0], None), get_analyser("english")
-    about = None if question.kind in ("yes_no", "choice") else str(reading.answer).lower().strip(" .")
-    for passage in passages:
-        found = ending(before, _as_note(passage, None), english, about)
-        if found is not None:
-            return found[1], passage
-    return None
 
 
 def _with_retelling(question: Question, reading: Reading, notes: _Notes) -> Reading:

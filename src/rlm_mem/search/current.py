@@ -6,7 +6,7 @@ Links of succession are already followed by the ranking. Which later notes chang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -23,7 +23,6 @@ from rlm_mem.text.later import (
     Note,
     changes_plainly,
     later_notes,
-    retelling_notes,
     returning,
 )
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
@@ -101,14 +100,9 @@ class Comparison:
         note = self.of(hit)
         return is_passing(self.asked, note.said, self.analyser, year=note.year)
 
-    def changing(self, hits: list[Hit], **how: Any) -> LaterNote | None:
-        """The hit that most surely changes the first: see :func:`~rlm_mem.text.later.later_notes`."""
-        found = later_notes([self.of(hit) for hit in hits], self.asked, self.analyser, **how)
-        return next(iter(found), None)
-
-    def retelling(self, hits: list[Hit], **how: Any) -> list[LaterNote]:
-        """The hits that retell the first, the most probable first: see :func:`~rlm_mem.text.later.retelling_notes`."""
-        return retelling_notes([self.of(hit) for hit in hits], self.asked, self.analyser, **how)
+    def later_notes(self, hits: list[Hit], **how: Any) -> list[LaterNote]:
+        """The hits that change the first, the surest first: see :func:`~rlm_mem.text.later.later_notes`."""
+        return later_notes([self.of(hit) for hit in hits], self.asked, self.analyser, **how)
 
     def answering_places(self, hits: list[Hit]) -> list[int]:
         """The places of the valid notes among the best hits that have as many words of the question as any hit.
@@ -116,19 +110,28 @@ class Comparison:
         A note that replaced another one, or was put before it since it changes it, answers what that one answers.
         """
         matched = [len(self.asked.stems & self.stems(self.of(hit).text)) for hit in hits[:NEAR]]
-        places = {hit.chunk_id: place for place, hit in enumerate(hits[:NEAR])}
-        for place, hit in enumerate(hits[:NEAR]):
-            later = hit.superseded_by or (hit.later_note.chunk_id if hit.later_note else "")
-            for _ in range(MAX_FOLLOWED):
-                if (to := places.get(later, place)) == place:
-                    break
-                matched[to] = max(matched[to], matched[place])
-                later = hits[to].superseded_by or ""
+        for place in range(len(matched)):
+            before = place
+            for to in successors(hits, place):
+                matched[to] = max(matched[to], matched[before])
+                before = to
         return [
             place
             for place, hit in enumerate(hits[:ANSWERING])
             if matched[place] == max(matched) and self.is_valid_note(hit)
         ]
+
+
+def successors(hits: list[Hit], place: int) -> Iterator[int]:
+    """Yield the places of the best hits that replaced or changed the one at ``place``, one after the other."""
+    places = {hit.chunk_id: number for number, hit in enumerate(hits[:NEAR])}
+    for _ in range(MAX_FOLLOWED):
+        named = hits[place].later_note
+        later = hits[place].superseded_by or (named.chunk_id if named else "")
+        if places.get(later, place) == place:
+            return
+        place = places[later]
+        yield place
 
 
 def note_of(hit: Hit, chunk: Chunk, asked: PresentQuestion | None) -> Note:
@@ -153,12 +156,11 @@ def note_of(hit: Hit, chunk: Chunk, asked: PresentQuestion | None) -> Note:
 
 def with_ending_first(hits: list[Hit], read: Mapping[str, Chunk], analyser: Analyser) -> list[Hit]:
     """Put a hit first that states the end of what the first one says, for a question that is not about the present."""
-
-    def changing(hits: list[Hit]) -> LaterNote | None:
-        notes = [note_of(hit, read[hit.chunk_id], None) for hit in hits]
-        return next(iter(later_notes(notes, None, analyser)), None) if notes else None
-
-    return _latest_first(hits, COMPARED, changing)
+    return _latest_first(
+        hits,
+        COMPARED,
+        lambda some: later_notes([note_of(hit, read[hit.chunk_id], None) for hit in some], None, analyser),
+    )
 
 
 def with_current_first(hits: list[Hit], compare: Comparison, *, beside: bool) -> list[Hit]:
@@ -171,7 +173,7 @@ def with_current_first(hits: list[Hit], compare: Comparison, *, beside: bool) ->
     if place := _lasting_place(hits[:COMPARED], compare):
         hits = with_first(hits, place, "lasts")
     was_first = hits[0].chunk_id
-    hits = _latest_first(hits, COMPARED, compare.changing)
+    hits = _latest_first(hits, COMPARED, compare.later_notes)
     for place in reversed(compare.answering_places(hits) if beside else []):
         before, rest = hits[:place], hits[place:]
         notes = compare.shown(rest[0])
@@ -192,7 +194,7 @@ def _with_later_notes(hits: list[Hit], notes: list[Hit], compare: Comparison, *,
         return hits
     hit_ids = {hit.chunk_id for hit in hits}
     best = [*hits[:COMPARED], *(one for one in notes if one.chunk_id not in hit_ids)]
-    first = hits[0] if stays else _latest_first(best, len(best), compare.changing)[0]
+    first = hits[0] if stays else _latest_first(best, len(best), compare.later_notes)[0]
     others = [one for one in notes if one.chunk_id != first.chunk_id]
     # Sharing one common word by chance does not make a note the nearest.
     text = compare.read[first.chunk_id].content
@@ -202,23 +204,21 @@ def _with_later_notes(hits: list[Hit], notes: list[Hit], compare: Comparison, *,
         if are_tied(text, compare.read[one.chunk_id].content, compare.analyser)
     )
     nearest = next(tied, 0) if first.chunk_id == hits[0].chunk_id else 0
-    found = compare.changing([first, *others], least=POSSIBLE, nearest=nearest)
-    beside = [structs.replace(others[found.place - 1], score=hits[0].score)] if found else []
-    if found and found.place == nearest:
+    found = compare.later_notes([first, *others], least=POSSIBLE, nearest=nearest)[:1]
+    beside = [structs.replace(others[one.place - 1], score=hits[0].score) for one in found]
+    if found and found[0].place == nearest:
         first = structs.replace(first, later_note=as_other_note(beside[0]))
     moved = {(hit.chunk_id, hit.start) for hit in (first, *beside)}
     return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in moved)]
 
 
-def _latest_first(
-    hits: list[Hit], compared: int, changing: Callable[[list[Hit]], LaterNote | None]
-) -> list[Hit]:
-    """Repeatedly move the one of the compared hits to the front that changes the first one."""
-    for _ in range(MAX_FOLLOWED):
-        found = changing(hits[:compared])
-        if found is None:
+def _latest_first(hits: list[Hit], compared: int, later: Callable[[list[Hit]], list[LaterNote]]) -> list[Hit]:
+    """Repeatedly move the one of the compared hits to the front that most surely changes the first one."""
+    for _ in range(MAX_FOLLOWED if hits else 0):
+        found = later(hits[:compared])
+        if not found:
             break
-        hits = with_first(hits, found.place, "says so" if found.kind == "ends" else "tells again")
+        hits = with_first(hits, found[0].place, "says so" if found[0].kind == "ends" else "tells again")
     return hits
 
 
@@ -269,19 +269,22 @@ def with_distant_first(hits: list[Hit], compare: Comparison, *, looked_up: bool)
     beside = [note for note in beside if note.chunk_id not in ids]
     if not beside and len(hits) <= COMPARED:
         return hits
-    best, compared = [*near, *beside], len(hits[:COMPARED])
-    found = compare.changing(best, near=compared, repeats=True)
-    if found is None and beside:
-        probable = compare.retelling(best, near=len(near), least=PLAIN)
-        first = compare.of(hits[0])
-        if probable and changes_plainly(first, probable[0].note, compare.asked, compare.analyser):
-            found = probable[0]
-            compared = len(near)
-    if found is None or found.place < compared:
+    best, least = [*near, *beside], len(hits[:COMPARED])
+    found = compare.later_notes(best, near=least, repeats=True)
+    if not found and beside:
+        least = len(near)
+        found = compare.later_notes(best, near=least, least=PLAIN)[:1]
+        found = [
+            one
+            for one in found
+            if changes_plainly(compare.of(hits[0]), one.note, compare.asked, compare.analyser)
+        ]
+    if not found or found[0].place < least:
         return hits
-    if found.place < len(near):
-        return with_first(hits, found.place, "says so")
-    return with_first([*hits, beside[found.place - len(near)]], len(hits), "says so")
+    place = found[0].place
+    if place < len(near):
+        return with_first(hits, place, "says so")
+    return with_first([*hits, beside[place - len(near)]], len(hits), "says so")
 
 
 def with_return_first(hits: list[Hit], compare: Comparison) -> list[Hit]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from rlm_mem.chunk.types import origin_mark, rank
-from rlm_mem.search.current import ANSWERING, NEAR, Comparison
+from rlm_mem.search.current import ANSWERING, NEAR, Comparison, successors
 from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
 from rlm_mem.search.ranking import Hit, OtherNote
 from rlm_mem.text.later import NAMED, Note, following
@@ -42,7 +42,8 @@ _MAX_NAMED = 3
 def with_marks(hits: list[Hit], compare: Comparison) -> list[Hit]:
     """Return the hits in order; of two that may answer the same question about the present, each names the other.
 
-    Such pairs are found by an existing mark of a hit, by a link `contradicts`, and by how the texts differ.
+    Such pairs are found by an existing mark of a hit, by a link `contradicts`, and by how the texts differ. A hit that
+    was replaced names the last of several changes.
     """
     best, marked = hits[:NEAR], list(hits)
     places = {hit.chunk_id: place for place, hit in enumerate(best)}
@@ -75,6 +76,12 @@ def with_marks(hits: list[Hit], compare: Comparison) -> list[Hit]:
             if named_there is None or named_there.at < earlier.at:  # the value in force right before
                 note = _other(earlier, compare.of(found[one]), compare)
                 marked[second] = structs.replace(marked[second], earlier_note=note)
+    for place, hit in enumerate(best):
+        *between, last = [place, *successors(marked, place)]
+        if hit.superseded_by is not None and len(between) > 1:
+            # What replaced it is out of date, too; its own value may hold again.
+            named_last = _other(marked[last], compare.of(hit), compare)
+            marked[place] = structs.replace(marked[place], later_note=named_last)
     return marked
 
 
@@ -117,8 +124,7 @@ def _others(found: list[Hit], known: Set[str], compare: Comparison, *, near: int
     These are the known one or else the most probable one, and others that possibly state a change.
     """
     asked, notes = compare.asked, [compare.of(hit) for hit in found]
-    retelling = compare.retelling(found, near=near, least=NAMED)
-    odds = {one.place: one.odds for one in retelling}
+    odds = {one.place: one.odds for one in compare.later_notes(found, near=near, least=NAMED)}
     first = 0
     if known:
         made_later = following(notes, asked, compare.analyser)

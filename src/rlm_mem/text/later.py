@@ -17,7 +17,7 @@ offline model amends its answers.
    * *ends* the other one (:func:`ending`): one of its statements says that a statement of the other has ended ("moved
      from A to B"), by the rules of `rlm_mem.text.differences`, which `remember` uses, too. Such words are certain: they
      need no question about the present, may be of the same moment, and may be a turn of a conversation;
-   * or *retells* it (:func:`retelling_notes`): both probably answer the question, by the signs that
+   * or *retells* it (:func:`odds_of`): both probably answer the question, by the signs that
      `rlm_mem.text.update_score` weighs and the exceptions of `rlm_mem.text.distinct`. A note that was only looked up
      by rare words of the other one may be about anything: it also must be likely to be the answer, unless it takes up
      the other one (:func:`takes_up`);
@@ -141,35 +141,11 @@ def later_notes(
     nearest: int = 0,
     repeats: bool = False,
 ) -> list[LaterNote]:
-    """Return which of some notes change the first of them: the surest one that ends it, else those that retell it.
+    """Return which of some notes change the first of them, the surest first: one that ends it, and what retells it.
 
     Args:
         notes: the best first; of others, those behind the first one.
         asked: the question; None if it is not about the present, so that a note can only end the first one.
-        least, near, nearest, repeats: as for :func:`retelling_notes`.
-    """
-    for place, note in enumerate(notes):
-        found = ending(notes[0], note, analyser) if place else None
-        if found is not None:
-            return [LaterNote(place, note, "ends", math.inf, found[0].reason)]
-    if asked is None:
-        return []
-    return retelling_notes(notes, asked, analyser, least=least, near=near, nearest=nearest, repeats=repeats)
-
-
-def retelling_notes(
-    notes: Sequence[Note],
-    asked: PresentQuestion,
-    analyser: Analyser,
-    *,
-    least: float = LIKELY,
-    near: int | None = None,
-    nearest: int = 0,
-    repeats: bool = False,
-) -> list[LaterNote]:
-    """Return which of some notes probably retell what the first of them answers, the most probable first.
-
-    Args:
         least: the log-odds that a note must exceed.
         near: how many of the notes have words of the question, None for all; those behind were looked up by rare words
             of the first. The first of these that is tied to it counts as the nearest.
@@ -177,20 +153,26 @@ def retelling_notes(
         repeats: of the notes that were looked up, only those that are tied to the first and repeat its value.
     """
     first, found = notes[0], list[LaterNote]()
-    texts = [note.text for note in notes]
+    for place, note in enumerate(notes[1:], 1):
+        stated = ending(first, note, analyser)
+        if stated is not None:
+            found.append(LaterNote(place, note, "ends", math.inf, stated[0].reason))
+            break
+    if asked is None:
+        return found
+    texts, ends = [note.text for note in notes], [one.place for one in found]
     for place in following(notes, asked, analyser):
         note, bar = notes[place], least
-        if near is not None and place >= near:
+        if place >= (len(notes) if near is None else near):
             tied = are_tied(first.text, note.text, analyser)
-            if repeats and not (
-                tied and repeats_value(asked, *(stems_in(one.text, analyser) for one in (first, note)))
-            ):
+            stems = (stems_in(one.text, analyser) for one in (first, note))
+            if repeats and not (tied and repeats_value(asked, *stems)):
                 continue
             nearest = nearest or (place if tied else 0)
             if not (tied and may_state_change(first.text, note.text, analyser)):
                 bar = max(least, LIKELY)
         odds = odds_of(first, note, texts, asked, analyser, least=bar, nearest=place == nearest)
-        if odds > bar:
+        if odds > bar and place not in ends:
             found.append(LaterNote(place, note, "retells", odds, "both answer the question"))
     return sorted(found, key=lambda one: one.odds, reverse=True)
 
