@@ -112,6 +112,17 @@ def test_the_return_of_a_value_replaces_what_had_changed_it(memory: Memory) -> N
     assert memory.search("When is standup?")[0].chunk_id == back
 
 
+def test_a_note_whose_value_holds_again_names_the_note_that_says_so(memory: Memory) -> None:
+    first, second, back = all_noted(
+        memory, "Standup is at 9:30.", "Standup moved from 9:30 to 10:00.", "Standup is back to 9:30."
+    )
+    hits = {hit.chunk_id: hit for hit in memory.search("When is standup?")}
+    assert hits[first].superseded_by == second and hits[second].superseded_by == back
+    assert hits[first].later_note is not None and hits[first].later_note.chunk_id == back
+    assert "Standup is back to 9:30." in hits[first].marked_snippet()
+    assert hits[second].later_note is None  # what replaced it is named as such
+
+
 @pytest.mark.parametrize("by_turn", [True, False])
 def test_a_correction_in_the_same_conversation_is_named(memory: Memory, by_turn: bool) -> None:
     turns = ("Ann: Standup is at 9:30.", "Ben: Fine with me.", "Ann: Correction, it's 9:45 now.")

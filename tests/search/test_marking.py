@@ -260,5 +260,48 @@ def test_of_files_that_were_copied_together_none_is_later(tmp_path: Path, apart:
     with Memory.open(tmp_path / "brain") as memory:
         memory.sync_folder(folder)
         hits = memory.search(ASK)
+        told = memory.recall(ASK)
     assert len(hits) == 2
     assert any(hit.marks() for hit in hits) == named
+    assert ("later" in f"{told.content} {told.suggestion}") == named
+
+
+@pytest.mark.parametrize(
+    ("question", "earlier", "later"),
+    [
+        (  # a measure
+            "After how many minutes does the alarm go to the caretaker?",
+            "The alarm goes to the caretaker after 12 minutes.",
+            "Sessions of the shop now last 20 minutes.",
+        ),
+        (  # a month
+            "What does Nora drink?",
+            "Nora quit coffee in January and drinks mint tea now.",
+            "The fee table is now updated each January, Olof sends it.",
+        ),
+        (  # a title
+            "Who is at the front desk?",
+            "Dr. Adler and Dr. Baum share the practice, and the front desk is run by Petra Linde.",
+            "Saturday hours are now 10:00 to 13:00, as those of Dr. Conrad.",
+        ),
+        (  # one of many words
+            "Who put the new elements into the small kiln?",
+            "Kiln 2, the small Rohde, got new elements on 6 March; Uwe Tanner fitted them for 410 euros and left the "
+            "old ones in the yard.",
+            "Sensor of the large kiln replaced, it read 12 degrees too high.",
+        ),
+    ],
+)
+def test_what_is_shared_by_chance_marks_nothing(
+    tmp_path: Path, question: str, earlier: str, later: str
+) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        for number in range(6):
+            memory.remember(
+                f"Walked {number + 2} kilometres, it rained.", occurred_at=f"2026-01-0{number + 1}"
+            )
+        first = memory.remember(earlier, occurred_at="2026-02-02").chunk_ids[0]
+        memory.remember(later, occurred_at="2026-05-02")
+        hit = memory.search(question)[0]
+    assert hit.chunk_id == first
+    assert not hit.marks()

@@ -12,9 +12,9 @@ from rlm_mem.offline.times import day_words, moments
 from rlm_mem.text.analysis import Analyser
 from rlm_mem.text.distinct import is_passing, says
 from rlm_mem.text.languages import analyser_of, is_foreign
+from rlm_mem.text.later import takes_up
 from rlm_mem.text.patterns import late
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.update_score import are_tied, may_state_change
 
 SINCE_WHEN = late(
     r"^\W*(?:since when|seit wann|depuis quand|¿?\s?desde cuándo|da quando|od kiedy)\b"
@@ -79,8 +79,7 @@ def _with_earlier(
     """
     for later in changes:
         for earlier in notes:
-            texts = earlier.text, later.text, analyser
-            if str(earlier.at) < str(later.at) and are_tied(*texts) and may_state_change(*texts):
+            if str(earlier.at) < str(later.at) and takes_up(earlier.text, later.text, analyser):
                 yield replace(later, text=f"{earlier.text}\n{later.text}"), later
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
-from itertools import islice
 from typing import NamedTuple
 
+from rlm_mem.chunk import format_time
 from rlm_mem.offline.amended import (
     LONGEST_NOTE,
     MAX_WITH_LATER,
@@ -28,10 +28,18 @@ from rlm_mem.offline.weights import Weights
 from rlm_mem.offline.word_classes import stem_of
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.clauses import NUMBERS
-from rlm_mem.text.differences import surest
-from rlm_mem.text.distinct import exceptions, is_passing, names_other_option, returns_to, sentences
-from rlm_mem.text.factuality import is_taken_back
+from rlm_mem.text.distinct import is_passing, names_other_option, returns_to, sentences
 from rlm_mem.text.languages import analyser_of, is_foreign
+from rlm_mem.text.later import (
+    MAX_FOLLOWED,
+    ON_SUBJECT,
+    Note,
+    ending,
+    follows,
+    is_apart,
+    odds_of,
+    takes_up,
+)
 from rlm_mem.text.patterns import late
 from rlm_mem.text.present import (
     PresentQuestion,
@@ -41,7 +49,6 @@ from rlm_mem.text.present import (
     tells_of_past,
     without_former,
 )
-from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
 from rlm_mem.text.update_score import (
     LIKELY,
@@ -54,23 +61,16 @@ from rlm_mem.text.update_score import (
     gives_other_value,
     is_of_another,
     may_state_change,
-    retelling,
 )
 
-_COUNTED = 5
-"""Number of best passages in which the frequency of a word is counted."""
 _MAX_WORDS = 4
 """Most words of an answer that counts as a value."""
 _MIN_REMATCH, _MIN_MATCH_BEFORE = 0.5, 0.25
 """Least share of a note's match with the question that a later note must reach, and one before a passing note."""
 _MAX_LOSS = 0.3
 """Largest loss of probability at which another answer replaces one about a limited time."""
-_MIN_ODDS = -3.0
-"""Odds above which a later note with a word of the question's subject is added to an answer."""
 _MAX_FURTHER = 2
 """Most further later notes that are added to an answer."""
-_MAX_CHANGES = 4
-"""Most successive changes that are followed from an answer to the current value."""
 _OF_EVENTS = frozenset(("when", "why", "how", "how_long", "yes_no", "choice"))
 """Kinds of questions that a new value answers only if it is a time."""
 
@@ -156,7 +156,7 @@ def _former_told(
     home = reading.passages[0] if reading.answer and reading.passages else None
     if home is None:
         return None
-    earlier = [one for one in passages if _is_later(one, home)]
+    earlier = [one for one in passages if _follows(one, home)]
     found = read_as_told(plain, earlier, weights) if earlier else reading
     if found.answer and found is not reading and found.answerable >= reading.answerable - _MAX_LOSS:
         return found
@@ -172,9 +172,10 @@ def _former_told(
     if notes is None:
         return None
     for later in notes.passages:
-        texts = home.text, later.text, notes.analyser
-        named = bool(successors & later.stems) and _is_later(home, later) and are_tied(*texts)
-        if (named and may_state_change(*texts)) or (not successors and _changes(home, later, notes)):
+        named = bool(successors & later.stems) and _follows(home, later)
+        if named and takes_up(home.text, later.text, notes.analyser):
+            return reading
+        if not successors and _changes(home, later, notes):
             return reading
     return None
 
@@ -251,8 +252,8 @@ def _first_told(
         return reading
     for place, one in enumerate(ordered[1:], 1):
         if not any(
-            _odds(before, one, notes, POSSIBLE) > POSSIBLE
-            or _is_apart(before, one, notes)
+            notes.odds(before, one, POSSIBLE) > POSSIBLE
+            or notes.is_apart(before, one)
             or may_state_change(before.text, one.text, notes.analyser)
             for before in ordered[:place]
         ):
@@ -281,7 +282,7 @@ def _lasting(
         if other.answer and other.answerable >= reading.answerable - _MAX_LOSS:
             return other, None
         return _with_earlier_note(question, reading, asked, home, passages), None
-    rest = [one for one in rest if _is_later(one, home, asked)]
+    rest = [one for one in rest if _follows(one, home, asked)]
     other = read_as_told(question, rest, weights) if rest else reading
     if not other.answer or other is reading or other.answerable < reading.answerable - _MAX_LOSS:
         return reading, None
@@ -289,8 +290,8 @@ def _lasting(
     if notes is None:
         return reading, None
     before, later = other.passages[0], _with_label(home, asked)
-    odds = _odds(before, later, notes, POSSIBLE)
-    if _is_apart(before, later, notes):
+    odds = notes.odds(before, later, POSSIBLE)
+    if notes.is_apart(before, later):
         return other, None
     shares = shares_matched(question.text, (before, home)) if is_foreign(question.text) else ()
     mine, theirs = shares or (matched_share(question, before), matched_share(question, home))
@@ -312,12 +313,9 @@ def _with_earlier_note(
     found, most = None, POSSIBLE
     least = _MIN_MATCH_BEFORE * matched_share(question, home)
     for one in notes.passages:
-        earlier = one.current and one.at and one.at.date() < home.at.date() and _is_later(one, later, asked)
+        earlier = one.current and one.at and one.at.date() < home.at.date()
         if one.at and earlier and matched_share(question, one) >= least:
-            odds = retelling(
-                asked, one.text, later.text, notes.beside(one, later), notes.analyser,
-                year=None, least=most, is_next=notes.is_next(one, later),
-            )  # fmt: skip
+            odds = notes.odds(one, later, most, lasting=False)
             if odds > most and not is_passing(asked, one.text, notes.analyser, year=one.at.year):
                 found, most = one, odds
     if found is None:
@@ -358,20 +356,48 @@ def _with_note(
 
 
 class _Notes(NamedTuple):
-    """The passages that may repeat an answer, labels included, and the stems of these and of the answer's passage."""
+    """The passages that may change an answer, labels included, and the texts of these and of the answer's passage."""
 
     asked: PresentQuestion
     passages: Sequence[Passage]
-    stems: Mapping[str, Set[str]]
+    texts: Sequence[str]
     analyser: Analyser
 
-    def beside(self, before: Passage, later: Passage) -> dict[str, Set[str]]:
-        """The stems of two notes and of the best passages, in which the rarity of a word is counted."""
-        return {text: self.stems[text] for text in (before.text, *islice(self.stems, _COUNTED), later.text)}
+    def odds(
+        self, before: Passage, later: Passage, least: float, *, nearest: bool = False, lasting: bool = True
+    ) -> float:
+        """The log-odds that a note which follows another one answers the same question; ``least`` if not higher."""
+        notes = _as_note(before, self.asked), _as_note(later, self.asked)
+        if not follows(*notes, self.asked, self.analyser):
+            return least
+        return odds_of(
+            *notes, self.texts, self.asked, self.analyser, least=least, nearest=nearest, lasting=lasting
+        )
 
-    def is_next(self, before: Passage, later: Passage) -> bool:
-        """Whether a note is the best passage besides an earlier one."""
-        return next((text for text in self.stems if text != before.text), later.text) == later.text
+    def is_apart(self, before: Passage, later: Passage) -> bool:
+        """Whether a note that follows another one is about something else, or does not say what holds."""
+        notes = _as_note(before, self.asked), _as_note(later, self.asked)
+        return follows(*notes, self.asked, self.analyser) and is_apart(
+            *notes, self.texts, self.asked, self.analyser
+        )
+
+    def stems(self, passage: Passage) -> Set[str]:
+        """The stems of a passage."""
+        return stems_in(passage.text, self.analyser)
+
+
+def _as_note(passage: Passage, asked: PresentQuestion | None) -> Note:
+    """A passage as it is compared with others."""
+    return Note(
+        text=passage.text,
+        said=passage.text,
+        at="" if passage.at is None else format_time(passage.at),
+        speaker=passage.author,
+        is_note=not passage.of_document and is_note(passage.author, asked),
+        is_valid=passage.current,
+        trust=-passage.untrusted,
+        of_file=bool(passage.document),
+    )
 
 
 def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]) -> _Notes | None:
@@ -380,16 +406,15 @@ def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
     if home is None or home.at is None:
         return None
     labelled = [_with_label(one, asked) for one in passages]
-    analyser = analyser_of(asked.text)
-    stems = {one.text: frozenset(analyser.terms(one.text)) for one in (*labelled, home)}
-    return _Notes(asked, labelled, stems, analyser)
+    texts = list(dict.fromkeys(one.text for one in (*labelled, home)))
+    return _Notes(asked, labelled, texts, analyser_of(asked.text))
 
 
 def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
     """The answer with the later note that most probably changes it, each with its day."""
     home = reading.passages[0]
     notes = notes._replace(passages=[one for one in notes.passages if not _is_told(reading, one, notes)])
-    found, odds = None, _MIN_ODDS
+    found, odds = None, ON_SUBJECT
     marked = home.later
     # Looked up by the words of the answer's note, which in other languages are often not distinctive.
     known = "" if marked is None or is_foreign(notes.asked.text) else marked.chunk_id
@@ -397,9 +422,9 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
         if not (home.at and one.at and one.current):
             continue
         nearest = one.chunk_id == known
-        on_subject = not (notes.asked.subject | notes.asked.names).isdisjoint(notes.stems[one.text])
+        on_subject = not (notes.asked.subject | notes.asked.names).isdisjoint(notes.stems(one))
         least = odds if on_subject else max(odds, POSSIBLE)
-        probability = _odds(home, one, notes, least, nearest=nearest)
+        probability = notes.odds(home, one, least, nearest=nearest)
         if probability > least and (probability > SURE or _may_be_given(reading, one, notes)):
             found, odds = one, probability
             if nearest:
@@ -441,7 +466,7 @@ def _changes_of(reading: Reading, found: Passage, notes: _Notes) -> list[Passage
         for one in (found, *notes.passages)
         if one.chunk_id not in (last.chunk_id, home.chunk_id)
         and one.current
-        and _odds(home, one, notes, LIKELY) > LIKELY
+        and notes.odds(home, one, LIKELY) > LIKELY
         and may_state_change(home.text, one.text, notes.analyser)
         and _is_on_subject(reading, one, notes)
     ]
@@ -469,11 +494,11 @@ def _is_told(reading: Reading, later: Passage, notes: _Notes) -> bool:
 
 def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:
     """The last of the notes from a given one on, each of which may change the previous one and the answer's note."""
-    chain = [one for one in notes.passages if one.current and _odds(home, one, notes, POSSIBLE) > POSSIBLE]
+    chain = [one for one in notes.passages if one.current and notes.odds(home, one, POSSIBLE) > POSSIBLE]
     for _ in chain:
         found, most = None, LIKELY
         for one in chain:
-            odds = _odds(later, one, notes, most)
+            odds = notes.odds(later, one, most)
             if odds > most:
                 found, most = one, odds
         if found is None:
@@ -516,49 +541,23 @@ def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:
 
 def _with_later_value(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
     """The new value, if a later passage itself states that the answer is no longer valid; else the answer."""
-    for _ in range(_MAX_CHANGES):
-        later = _ended_by(question, reading, passages) if reading.answer and reading.passages else None
-        if later is None:
-            break
-        stated, passage = later
-        reading = replace(
-            reading, answer=stated.shown or stated.text, passages=(passage, *reading.passages[:1])
-        )
-    return reading
-
-
-def _ended_by(
-    question: Question, reading: Reading, passages: Sequence[Passage]
-) -> tuple[Stated, Passage] | None:
-    """The statement that ends the one from which an answer was read, with its passage."""
-    before, answer = reading.passages[0], str(reading.answer).lower().strip(" .")
-    later = []
-    for one in passages:
-        if not one.current or one.text == before.text or (one.untrusted and not before.untrusted):
-            continue
-        known = one.at is not None and before.at is not None and one.at >= before.at
-        if (known or not before.current) and MAY_END.found_in(one.text) and not is_taken_back(one.text):
-            later.append(one)
-    if not later:
-        return None
     english = get_analyser("english")
-    statements = [
-        one
-        for one in statements_in(before.text, english, speaker=before.author or None)
-        if question.kind in ("yes_no", "choice") or answer in one.text.lower() or one.shown.lower() in answer
-    ]
-    for passage in later if statements else ():
-        found = surest(statements_in(passage.text, english, speaker=passage.author or None), statements)
-        if found is not None and found[0].said:
-            return found[1], passage
-    return None
+    for _ in range(MAX_FOLLOWED if reading.answer and reading.passages else 0):
+        before = _as_note(reading.passages[0], None)
+        about = None if question.kind in ("yes_no", "choice") else str(reading.answer).lower().strip(" .")
+        ends = ((ending(before, _as_note(one, None), english, about), one) for one in passages)
+        found, home = next(((found[1], one) for found, one in ends if found is not None), (None, None))
+        if found is None or home is None:
+            break
+        reading = replace(reading, answer=found.shown or found.text, passages=(home, *reading.passages[:1]))
+    return reading
 
 
 def _with_retelling(question: Question, reading: Reading, notes: _Notes) -> Reading:
     """The answer of a later note to the same question, or the whole later note; else the given answer."""
-    asked, passages, stems, english = notes
+    asked, passages, _, analyser = notes
     former: Passage | None = None
-    for _ in range(_MAX_CHANGES):
+    for _ in range(MAX_FOLLOWED):
         home = reading.passages[0]
         least = _MIN_REMATCH * matched_share(question, home)
         changed = (one for one in passages if _changes(home, one, notes))
@@ -566,7 +565,7 @@ def _with_retelling(question: Question, reading: Reading, notes: _Notes) -> Read
             (
                 one
                 for one in changed
-                if names_other_option(asked, stems[home.text], stems[one.text])
+                if names_other_option(asked, notes.stems(home), notes.stems(one))
                 or matched_share(question, one) >= least
             ),
             None,
@@ -575,17 +574,17 @@ def _with_retelling(question: Question, reading: Reading, notes: _Notes) -> Read
             break
         later_reading = read_as_told(question, [later])
         answer = str(_with_present_value(question, later_reading).answer) if later_reading.answer else ""
-        new_terms = [word for word in english.terms(answer) if word not in asked.stems and word != "one"]
+        new_terms = [word for word in analyser.terms(answer) if word not in asked.stems and word != "one"]
         reading = replace(
             reading, answer=answer if new_terms else _note_text(later, notes), passages=(later, home)
         )
         former = home
     home, answer = reading.passages[0], str(reading.answer)
-    terms = set(english.terms(answer)) - asked.stems
+    terms = set(analyser.terms(answer)) - asked.stems
     for one in passages if former is None else (former,):
-        before = stems[one.text]
+        before = notes.stems(one)
         if former is None and not (
-            _is_later(one, home)
+            _follows(one, home)
             and (terms <= before or (len(answer.split()) > _MAX_WORDS and not terms.isdisjoint(before)))
             and 2 * len(before & asked.stems) >= len(asked.stems)
         ):
@@ -613,42 +612,14 @@ def _has_other_value(text: str, answer: str, former: Set[str]) -> bool:
     return any(stem not in former for stem in get_analyser("english").terms(" ".join(words)))
 
 
-def _is_later(before: Passage, later: Passage, asked: PresentQuestion | None = None) -> bool:
-    """Whether another note is later and at least as trusted; turns and document sections are not notes."""
-    if before.at is None or later.at is None or later.at <= before.at:
-        return False
-    if before.of_document or later.of_document or before.text == later.text:
-        return False
-    if before.untrusted < later.untrusted:
-        return False
-    return is_note(before.author, asked) and is_note(later.author, asked)
-
-
-def _odds(before: Passage, later: Passage, notes: _Notes, least: float, *, nearest: bool = False) -> float:
-    """The odds that a later note answers the same question as an earlier note; ``least`` if they are not higher.
-
-    See :func:`rlm_mem.text.update_score.retelling`.
-    """
-    if not _is_later(before, later, notes.asked) or before.at is None:
-        return least
-    texts, year = notes.beside(before, later), before.at.year
-    return retelling(
-        notes.asked, before.text, later.text, texts, notes.analyser, year=year, least=least,
-        is_next=notes.is_next(before, later), nearest=nearest,
-    )  # fmt: skip
-
-
-def _is_apart(before: Passage, later: Passage, notes: _Notes) -> bool:
-    """Whether a later note is about another subject than an earlier one, or not about the present."""
-    if not _is_later(before, later, notes.asked) or before.at is None:
-        return False
-    texts, year = notes.beside(before, later), before.at.year
-    return any(exceptions(notes.asked, before.text, later.text, texts, notes.analyser, year))
+def _follows(before: Passage, later: Passage, asked: PresentQuestion | None = None) -> bool:
+    """Whether a passage may change an earlier one: see :func:`~rlm_mem.text.later.follows`."""
+    return follows(_as_note(before, asked), _as_note(later, asked), asked, get_analyser("english"))
 
 
 def _changes(before: Passage, later: Passage, notes: _Notes) -> bool:
     """Whether a later note certainly answers the same question as an earlier note, and reports a change."""
-    return later.current and _odds(before, later, notes, SURE) > SURE and may_state_change(
+    return later.current and notes.odds(before, later, SURE) > SURE and may_state_change(
         before.text, later.text, notes.analyser
     )  # fmt: skip
 

@@ -19,11 +19,11 @@ from rlm_mem.chunk import Chunk, format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import shown, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.current import (
-    COMPARED,
     LONGEST_NOTE,
-    is_note_hit,
+    Comparison,
     with_current_first,
     with_distant_first,
+    with_ending_first,
     with_return_first,
 )
 from rlm_mem.search.joined import gather_all
@@ -47,6 +47,7 @@ from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.languages import analyser_of
+from rlm_mem.text.later import COMPARED
 from rlm_mem.text.present import PresentQuestion
 from rlm_mem.text.segments import split_segments
 from rlm_mem.text.update_score import is_specific
@@ -357,27 +358,14 @@ class _QuestionSearch:
                     text = snippet(chunk.content, part.start, part.end, self._asked, self._analyser)
                     hits.append(_hit(self._store, chunk, part, text, explain))
         asked = PresentQuestion.of(self._asked.text, self._comparing)
-        looked_up: dict[str, list[Hit]] = {}
-
-        def later_notes(hit: Hit) -> list[Hit]:
-            if asked is None or not asked.asks or by == "conversation" or not is_note_hit(hit, read, asked):
-                return []
-            if hit.chunk_id not in looked_up:
-                looked_up[hit.chunk_id] = self._later_notes(read, explain, hit)
-            return looked_up[hit.chunk_id]
-
-        hits = with_current_first(hits, read, asked, self._comparing, later_notes if later else None)
         if asked is None or not hits:
-            return hits[:limit]
-        beside = [] if later else later_notes(hits[0])  # with `later`, they are hits by now
-        if beside or len(hits) > COMPARED:
-            hits = with_distant_first(hits, beside, read, asked, self._comparing)
-        hits = with_return_first(hits, read, asked, self._comparing, later_notes)
-        shown = set(looked_up) if later else set[str]()  # whose later notes are hits by now
-        hits = with_marks(
-            hits, read, asked, self._comparing, lambda hit: [] if hit.chunk_id in shown else later_notes(hit)
-        )
-        return with_corrections(hits[:limit], self._store, read, asked)
+            return with_ending_first(hits, read, self._comparing)[:limit]
+        look_up = None if by == "conversation" else lambda hit: self._later_notes(read, explain, hit)
+        compare = Comparison(read, asked, self._comparing, look_up)
+        hits = with_current_first(hits, compare, beside=later)
+        hits = with_distant_first(hits, compare, looked_up=not later)  # with `later`, they are hits by now
+        hits = with_return_first(hits, compare)
+        return with_corrections(with_marks(hits, compare)[:limit], self._store, compare)
 
     def _later_notes(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
         """Return notes made after a hit that share rare words with it, and add them to ``read``.

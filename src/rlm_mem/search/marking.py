@@ -8,24 +8,16 @@ reads only the first hit reads all. Nothing is reordered here. Every interface s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from rlm_mem.chunk.types import origin_mark, rank
-from rlm_mem.search.current import (
-    ANSWERING,
-    NEAR,
-    answering_places,
-    compared_texts,
-    is_valid_note,
-    later_note_places,
-    most_probable,
-    retelling_places,
-)
+from rlm_mem.search.current import ANSWERING, NEAR, Comparison, successors
 from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
 from rlm_mem.search.ranking import Hit, OtherNote
+from rlm_mem.text.later import NAMED, Note, following
 from rlm_mem.text.update_score import (
     LIKELY,
     POSSIBLE,
@@ -38,12 +30,7 @@ from rlm_mem.text.update_score import (
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.text.analysis import Analyser
-    from rlm_mem.text.present import PresentQuestion
 
-_LEAST_ODDS = -2.5
-"""Log-odds above which a later note is named; lower than for a changed order, since a mark leaves the choice to the
-reader."""
 _MAX_QUOTED = 160
 """Most characters of a note in a mark."""
 _MAX_TURNS = 3
@@ -52,43 +39,34 @@ _MAX_NAMED = 3
 """Most later notes that are named on a hit."""
 
 
-def with_marks(
-    hits: list[Hit],
-    read: Mapping[str, Chunk],
-    asked: PresentQuestion,
-    analyser: Analyser,
-    later_notes: Callable[[Hit], list[Hit]],
-) -> list[Hit]:
+def with_marks(hits: list[Hit], compare: Comparison) -> list[Hit]:
     """Return the hits in order; of two that may answer the same question about the present, each names the other.
 
-    Such pairs are found by an existing mark of a hit, by a link `contradicts`, and by how the texts differ.
-
-    Args:
-        read: the chunks of the hits; those of ``later_notes`` are in it after the call.
-        later_notes: returns notes made after a hit, which may be named on it although they are no hits.
+    Such pairs are found by an existing mark of a hit, by a link `contradicts`, and by how the texts differ. A hit that
+    was replaced names the last of several changes.
     """
     best, marked = hits[:NEAR], list(hits)
     places = {hit.chunk_id: place for place, hit in enumerate(best)}
     contradicting: defaultdict[str, set[str]] = defaultdict(set)
     for hit in best:
-        for link in read[hit.chunk_id].links:
+        for link in compare.read[hit.chunk_id].links:
             if link.type == "contradicts":
                 contradicting[link.target_id].add(hit.chunk_id)
-    answering = answering_places(hits, read, asked, analyser)
+    answering = compare.answering_places(hits)
     for place, earlier in enumerate(best):
         known = contradicting[earlier.chunk_id] if place < ANSWERING else set()
         if earlier.later_note is not None:
             known = {earlier.later_note.chunk_id}
         if place not in answering and not (
-            (known or not place) and is_valid_note(earlier, read, asked)  # the first hit is read in any case
+            (known or not place) and compare.is_valid_note(earlier)  # the first hit is read in any case
         ):
             continue
         found = [earlier, *(hit for hit in best if hit is not earlier)]
-        found += [note for note in later_notes(earlier) if note.chunk_id not in places]
-        texts, _ = compared_texts(found, read, analyser)
-        if not (others := _others(found, texts, known, read, asked, analyser, near=len(best))):
+        found += [note for note in compare.not_shown(earlier) if note.chunk_id not in places]
+        others = _others(found, known, compare, near=len(best))
+        if not others:
             continue
-        named = [_other(found[one], asked, texts[0], texts[one], analyser) for one in others]
+        named = [_other(found[one], compare.of(earlier), compare) for one in others]
         marked[place] = structs.replace(marked[place], later_note=named[0], more_later=tuple(named[1:]))
         for one in others:
             second = places.get(found[one].chunk_id)
@@ -96,14 +74,18 @@ def with_marks(
                 continue
             named_there = marked[second].earlier_note
             if named_there is None or named_there.at < earlier.at:  # the value in force right before
-                note = _other(earlier, asked, texts[one], texts[0], analyser)
+                note = _other(earlier, compare.of(found[one]), compare)
                 marked[second] = structs.replace(marked[second], earlier_note=note)
+    for place, hit in enumerate(best):
+        *between, last = [place, *successors(marked, place)]
+        if hit.superseded_by is not None and len(between) > 1:
+            # What replaced it is out of date, too; its own value may hold again.
+            named_last = _other(marked[last], compare.of(hit), compare)
+            marked[place] = structs.replace(marked[place], later_note=named_last)
     return marked
 
 
-def with_corrections(
-    hits: list[Hit], store: ChunkStore, read: Mapping[str, Chunk], asked: PresentQuestion
-) -> list[Hit]:
+def with_corrections(hits: list[Hit], store: ChunkStore, compare: Comparison) -> list[Hit]:
     """Return the hits in order; the first one names what corrects it right afterwards in its conversation.
 
     Turns of one conversation have one time, so that only their order tells which was said later. Only one hit is
@@ -112,10 +94,10 @@ def with_corrections(
     first = hits[0]
     if first.conversation_id is None or first.later_note is not None or first.ended():
         return hits
-    chunk = read[first.chunk_id]
+    chunk = compare.read[first.chunk_id]
     said = chunk.content[first.start : first.end]
     for turn in neighbours_of(store, [(chunk, first.start, first.end)], _MAX_TURNS)[0]:
-        if turn.offset > 0 and turn.author == first.author and corrects(asked, said, turn.text):
+        if turn.offset > 0 and turn.author == first.author and corrects(compare.asked, said, turn.text):
             valid = _valid_correction(store, turn)
             if valid is not None and rank(valid[0].metadata.trust) >= rank(first.trust):
                 about = valid[0].metadata
@@ -136,46 +118,39 @@ def _valid_correction(store: ChunkStore, turn: AdjacentSegment) -> tuple[Chunk, 
     return chunk, text
 
 
-def _others(
-    found: list[Hit],
-    texts: list[str],
-    known: Set[str],
-    read: Mapping[str, Chunk],
-    asked: PresentQuestion,
-    analyser: Analyser,
-    *,
-    near: int,
-) -> list[int]:
+def _others(found: list[Hit], known: Set[str], compare: Comparison, *, near: int) -> list[int]:
     """Return the places of the later notes to name on the first hit: the newest one with another value first.
 
     These are the known one or else the most probable one, and others that possibly state a change.
     """
-    odds = retelling_places(found, read, asked, analyser, near=near, least=_LEAST_ODDS)
+    asked, notes = compare.asked, [compare.of(hit) for hit in found]
+    odds = {one.place: one.odds for one in compare.later_notes(found, near=near, least=NAMED)}
     first = 0
     if known:
-        made_later = later_note_places(found, texts, read, asked, analyser)
+        made_later = following(notes, asked, compare.analyser)
         first = next((one for one in made_later if found[one].chunk_id in known), 0)
-    first = first or most_probable(odds)
+    first = first or next(iter(odds), 0)
+    text = notes[0].text
     others = [
-        one
-        for one in odds
-        if one != first
-        and may_state_change(texts[0], texts[one], analyser)
-        and (odds[one] > POSSIBLE or gives_other_value(asked, texts[0], texts[one], of_form=True))
+        place
+        for place, likely in odds.items()
+        if place != first
+        and may_state_change(text, notes[place].text, compare.analyser)
+        and (likely > POSSIBLE or gives_other_value(asked, text, notes[place].text, of_form=True))
     ]
 
     def worth(place: int) -> tuple[bool, str]:
         likely = place == first or odds[place] > LIKELY
-        return likely and gives_other_value(asked, texts[0], texts[place]), found[place].at
+        return likely and gives_other_value(asked, text, notes[place].text), notes[place].at
 
-    others = sorted(others, key=lambda one: odds[one], reverse=True)[: _MAX_NAMED - 1]
-    return sorted([first, *others], key=worth, reverse=True) if first else []
+    return sorted([first, *others[: _MAX_NAMED - 1]], key=worth, reverse=True) if first else []
 
 
-def _other(hit: Hit, asked: PresentQuestion, beside: str, text: str, analyser: Analyser) -> OtherNote:
-    """A note as it is named on the hit with the text ``beside``: whole, or from its most relevant sentence on."""
+def _other(hit: Hit, beside: Note, compare: Comparison) -> OtherNote:
+    """A note as it is named on the hit ``beside``: whole, or from its most relevant sentence on."""
+    text = compare.of(hit).text
     if len(text) > _MAX_QUOTED:
-        text = text[text.find(best_sentence(asked, beside, text, analyser)) :]
+        text = text[text.find(best_sentence(compare.asked, beside.text, text, compare.analyser)) :]
     text = origin_mark(hit.origin, hit.trust) + " ".join(text.split())
     return OtherNote(
         hit.chunk_id, hit.at, text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 1]}…"

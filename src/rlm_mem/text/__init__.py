@@ -5,8 +5,8 @@ what search ranks, and ``analysis`` those into terms (``stopwords``, ``irregular
 ``dates`` finds dates, ``secrets`` keys and passwords (``secret_rules``), ``shortening`` cuts texts for lists. The
 rules that compare notes begin with sentences and clauses (``wording``, ``clauses``, ``factuality``; words of other
 languages in ``by_language``): ``statements`` extracts what is stated, ``stated_changes`` what changed, and
-``differences`` compares them when a text is remembered; ``present``, ``distinct`` and ``update_score`` compare hits
-when a question is asked.
+``differences`` compares them when a text is remembered; ``later`` decides which notes change others when a question is
+asked (``present``, ``distinct``, ``update_score``).
 
 Nothing here reads files, handles chunks or ranks. The names below are loaded on first use, since opening and most
 searches do not need them.

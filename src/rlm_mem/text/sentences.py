@@ -12,7 +12,7 @@ from rlm_mem.text.patterns import late, word_set
 # space.
 
 # These never end a sentence before a name or number.
-_TITLES = word_set(
+TITLES = word_set(
     """
     mr mrs ms mx dr prof rev hon st sr jr mt gen col sgt capt lt maj cpl adm gov sen rep pres supt
     messrs mme mlle hr fr vs cf e.g i.e eg ie viz approx ca al eds trans dept univ assn bros
@@ -88,10 +88,10 @@ def _ends(text: str, mark: int, after: int, begin: int, stop: int, lower_case: b
     whole = last[0] if last and not text[mark - 1].isspace() else ""
     word = whole.lstrip("\"'“‘«([{").lower()
     if following.islower():
-        return len(word) > 1 and word.isalpha() and word not in _TITLES | _SHORTENED
+        return len(word) > 1 and word.isalpha() and word not in TITLES | _SHORTENED
     if text[mark] != "." or (mark + 1 < stop and text[mark + 1] == "."):
         return True  # ! ? … and ellipses before a capital
-    if word in _TITLES:
+    if word in TITLES:
         return False
     if word in _NUMBERED:
         return not following.isdigit()

@@ -33,6 +33,7 @@ from rlm_mem.text.distinct import (
 )
 from rlm_mem.text.patterns import Expressions, late, signed, word_set
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
+from rlm_mem.text.sentences import TITLES
 
 SURE, LIKELY, POSSIBLE = 2.0, -0.9, -2.0
 """Log-odds (nats) above which a later note is the answer, ranks first, or is returned beside the earlier note."""
@@ -116,7 +117,7 @@ _KINDS = frozenset(("figure", "day", "name", "opening"))
 _LONG = 3
 """Minimum digits of a number that has a form without its unit: a port, a room, an address."""
 _CALENDAR = MONTHS | word_set(
-    "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
+    "januari februari juli monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
 )
 _DATED = {day.removesuffix("s") for day in DAYS | MONTHS | FOREIGN_DAYS | FOREIGN_MONTHS}
 _CORRECTS = signed(
@@ -186,8 +187,10 @@ def retelling(
             odds = min(odds + (DOUBTFUL_NEAREST if nearest else DOUBTFUL), SURE)
         else:
             odds += OTHER_VALUE * (ends and not found[-1])
-    in_passing = WEIGHTS["in passing"] * found[-1]
-    return max(min(odds, max(odds + in_passing, LIKELY)), least)
+    if found[-1]:
+        lowered = odds + WEIGHTS["in passing"]
+        odds = min(odds, max(lowered, LIKELY)) if are_tied(earlier, later, analyser) else lowered
+    return max(odds, least)
 
 
 def may_state_change(earlier: str, later: str, analyser: Analyser) -> bool:
@@ -226,8 +229,8 @@ def _common(one: str, other: str) -> int:
 
 
 def is_specific(stem: str) -> bool:
-    """Whether a stem that two notes share may tie them: not a bare figure, a day, a month or a measure."""
-    return not stem.isdigit() and stem not in _CALENDAR and stem not in MEASURES
+    """Whether a stem that two notes share may tie them: not a bare figure, a day, a month, a measure or a title."""
+    return not (stem.isdigit() or stem in _CALENDAR or stem in MEASURES or stem in TITLES)
 
 
 def is_of_another(asked: PresentQuestion, answer: str, note: str, analyser: Analyser) -> bool:
@@ -484,7 +487,7 @@ def _shares_little(
     asked: PresentQuestion, both: Set[str], later: str, texts: Collection[Set[str]], often: Mapping[str, int]
 ) -> bool:
     """Whether two notes only share one name, names without a word of change, or words of many texts."""
-    shared = asked.stems & both
+    shared = (asked.stems & both) - MEASURES
     other = both - asked.names - MEASURES
     if not shared and len(other) < _SHARED and not ENDED.found_in(later):
         return True
