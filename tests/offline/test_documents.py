@@ -32,6 +32,13 @@ def test_a_figure_of_a_document_comes_with_its_sentence() -> None:
     assert told is not None and told.startswith("The small tank holds 40 litres")
 
 
+@pytest.mark.parametrize("command", ["`./x ship`", "../tools/ship", "ship?/all"])
+def test_a_stop_in_a_path_ends_no_sentence(command: str) -> None:
+    said = f"Deployments are on Wednesdays at 9:30, by Jonas, with {command}."
+    told = answer("When are deployments?", f"{said} Production runs in Frankfurt.")
+    assert told is not None and told.rstrip(".") == said.rstrip(".")
+
+
 def test_things_are_counted_by_the_figure_before_them() -> None:
     assert answer("How many valves are there?", "It has four brass valves.") == "It has four brass valves"
 
