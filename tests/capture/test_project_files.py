@@ -30,10 +30,10 @@ FILES = {
     "memory-bank/activeContext.md": "# Active Context\n\n## Current Work Focus\nThe offline check of tickets.\n\n"
     "## Next Steps\n- [ ] Sync of the tickets that were revoked\n- [ ] A load test with 500 tablets\n",
     "memory-bank/progress.md": "# Progress\n\n## Known Issues\n- The seat map flickers on Safari, but not on Firefox\n",
-    "docs/adr/0001-sessions.md": "# 1. Sessions in Redis\n\nDate: 2026-03-02\n\n## Status\n\nAccepted\n\n"
+    "doc/adr/0001-sessions.md": "# 1. Sessions in Redis\n\nDate: 2026-03-02\n\n## Status\n\nAccepted\n\n"
     "## Decision\n\nSessions are kept in Redis.\n",
-    "docs/adr/README.md": "How to write a record.\n",
-    "docs/guide.md": "The guide for passengers.\n",
+    "doc/adr/README.md": "How to write a record.\n",
+    "doc/guide.md": "The guide for passengers.\n",
 }  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def chunks(run: Run, *more: str) -> list[dict[str, Any]]:
 def test_one_command_remembers_every_kind_of_file_and_nothing_else(run: Run, project: Path) -> None:
     (report,) = run("project", "import", "--json").json
     assert report["added"] == sorted(set(FILES) - {
-        ".github/workflows/notes.md", ".claude/worktrees/old/CLAUDE.md", "docs/adr/README.md", "docs/guide.md",
+        ".github/workflows/notes.md", ".claude/worktrees/old/CLAUDE.md", "doc/adr/README.md", "doc/guide.md",
     })  # fmt: skip
     shown = {one["content"].partition("\n")[0]: one for one in chunks(run)}
     assert shown["## Next Steps"]["tags"] == ["memory-bank", "activeContext"], (
@@ -119,9 +119,9 @@ def test_a_session_follows_edits_and_branches_without_a_command(
     )
     shown = run("--namespace", NAMESPACE, "show", new[0]["id"], "--json").json
     assert [link["type"] for link in shown["links"]].count("supersedes") == 1
-    (project / "docs/adr/0001-sessions.md").unlink()
+    (project / "doc/adr/0001-sessions.md").unlink()
     assert "Redis" not in session()
-    write(project, "docs/adr/0001-sessions.md", FILES["docs/adr/0001-sessions.md"])
+    write(project, "doc/adr/0001-sessions.md", FILES["doc/adr/0001-sessions.md"])
     assert "Redis" in session()
 
 
@@ -144,10 +144,10 @@ def test_what_was_not_imported_or_is_another_clone_is_not_followed(
     ["Status: Superseded by 0002", "## Status\n\nDeprecated", "* **Status**: rejected", "status: superseded"],
 )
 def test_a_decision_that_no_longer_holds_is_out_of_date(run: Run, project: Path, status: str) -> None:
-    text = FILES["docs/adr/0001-sessions.md"].replace("## Status\n\nAccepted", status)
+    text = FILES["doc/adr/0001-sessions.md"].replace("## Status\n\nAccepted", status)
     if status.startswith("status"):
         text = f"---\n{status}\n---\n{text}"
-    write(project, "docs/adr/0001-sessions.md", text)
+    write(project, "doc/adr/0001-sessions.md", text)
     run("project", "import")
     hits = run("--namespace", NAMESPACE, "search", "Where are sessions kept?", "--json").json
     assert next(one for one in hits if "Redis" in one["snippet"])["ended_at"]
@@ -211,8 +211,8 @@ def test_a_damaged_record_of_what_is_followed_is_written_again(
         (".clinerules/a.md", "instructions"), ("app/.claude/rules/x/y.md", "instructions"),
         (".claude/agents/reviewer.md", None), (".claude/CLAUDE.md", "instructions"),
         ("memory-bank/a/b.md", "memory-bank"), ("productContext.md", "memory-bank"), ("progress.md", None),
-        ("memory-bank/picture.png", None), ("docs/decisions/ADR-12 x.md", "decision"), ("adr/template.md", None),
-        ("docs/2026-01-02.md", None), ("", None),
+        ("memory-bank/picture.png", None), ("doc/decisions/ADR-12 x.md", "decision"), ("adr/template.md", None),
+        ("doc/2026-01-02.md", None), ("", None),
     ],
 )  # fmt: skip
 def test_kinds_are_told_by_paths(path: str, kind: str | None) -> None:
@@ -221,7 +221,7 @@ def test_kinds_are_told_by_paths(path: str, kind: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("folder", "held"),
-    [("docs", True), (".git", False), (".github", True), (".github/workflows", False), (".claude/worktrees", False),
+    [("doc", True), (".git", False), (".github", True), (".github/workflows", False), (".claude/worktrees", False),
      (".claude/rules/go", True), ("app/.memory-bank", True), (".venv", False)],
 )  # fmt: skip
 def test_hidden_folders_are_entered_only_for_rules(folder: str, held: bool) -> None:
