@@ -190,6 +190,17 @@ def test_wrong_calls_name_the_remedy(
     assert "no files for agents" in run("project", "import").out
 
 
+def test_an_id_of_the_project_that_is_looked_for_elsewhere_is_explained(run: Run, project: Path) -> None:
+    assert "another namespace" not in run("show", "aaaaaaaa").err
+    run("project", "import")
+    one = chunks(run)[0]["id"]
+    for given in (one, one[-8:]):
+        told = run("show", given)
+        assert told.code != 0 and "add --namespace project" in told.err
+    assert run("show", "--namespace", "project", one).code == 0
+    assert "another namespace" not in run("show", "--namespace", "project", "aaaaaaaa").err
+
+
 @pytest.mark.local_only("about files, not about the store")
 def test_a_damaged_record_of_what_is_followed_is_written_again(
     run: Run, session: Callable[..., str], brain: Path, project: Path
