@@ -201,6 +201,10 @@ def test_an_id_of_the_project_that_is_looked_for_elsewhere_is_explained(run: Run
     assert "another namespace" not in run("show", "--namespace", "project", "aaaaaaaa").err
 
 
+def test_the_command_is_named_where_hooks_are_installed(run: Run) -> None:
+    assert "rlm-mem project import" in run("install", "claude-code", "--hooks").out
+
+
 @pytest.mark.local_only("about files, not about the store")
 def test_a_damaged_record_of_what_is_followed_is_written_again(
     run: Run, session: Callable[..., str], brain: Path, project: Path
