@@ -236,6 +236,27 @@ def test_the_keyboard_alone_finds_a_memory_and_links_it(open_page: Open, brain: 
         memory.delete(meanwhile.chunk_ids[0], permanent=True)
 
 
+def test_the_keyboard_alone_archives_all_that_a_filter_shows_and_undoes_it(
+    open_page: Open, brain: Path
+) -> None:
+    with Memory.open(brain) as memory:
+        ids = [memory.remember(f"Lamp {n} is out.", tags=["lamps"]).chunk_ids[0] for n in range(3)]
+    page = open_page("/memories?tag=lamps")
+    page.get_by_text("Select several").press("Enter")
+    page.get_by_label("Tick all that are shown").press("Space")
+    assert page.locator(".tick input:checked").count() == 3
+    page.get_by_role("button", name="Archive the ticked").press("Enter")
+    page.get_by_text("as one change.").first.wait_for()
+    with Memory.open(brain) as memory:
+        assert not any(map(memory.store.exists, ids))
+    page.get_by_role("button", name="Undo").press("Enter")
+    page.get_by_text("Undone").first.wait_for()
+    with Memory.open(brain) as memory:
+        assert all(map(memory.store.exists, ids))
+        for chunk_id in ids:
+            memory.delete(chunk_id, permanent=True)
+
+
 def test_the_keyboard_alone_keeps_one_of_two_memories_that_say_the_same(open_page: Open, brain: Path) -> None:
     from axe_playwright_python.sync_playwright import Axe
 

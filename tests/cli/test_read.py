@@ -130,7 +130,7 @@ def test_a_chunk_that_is_not_there_is_a_failure_with_a_hint(run: Run, notes: Not
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.splitlines() == [
         "rlm-mem: there is no chunk chunk-2026-01-01-00000000",
-        "hint: rlm-mem list shows the ids",
+        "hint: rlm-mem list, or rlm-mem list --archived, shows the ids",
     ]
 
 

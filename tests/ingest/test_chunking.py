@@ -377,3 +377,17 @@ def test_a_short_text_is_one_chunk_with_the_bounds_that_parsing_it_gives(text: s
         patch.setattr(chunking, "_SHORT", 0)
         parsed = engine.chunk(text)
     assert engine.chunk(text) == parsed
+
+
+def test_with_sections_each_heading_starts_a_chunk_unless_little_is_below_it() -> None:
+    text = (
+        "# Ferry\n\n## Focus\nThe offline check of the tickets, on all of the tablets on board.\n\n"
+        "## Next\n- A load test with 500 tablets, before the timetable of autumn.\n- Refunds\n\n## Open\nNone.\n"
+    )
+    (whole,) = ChunkingEngine().chunk(text)
+    assert whole.content == text.strip()
+    pieces = ChunkingEngine(sections=True).chunk(text)
+    assert [piece.content.partition("\n")[0] for piece in pieces] == ["# Ferry", "## Next"]
+    assert "".join(piece.content for piece in pieces).replace("\n", "") == text.replace("\n", "")
+    long = "## Rules\n\n" + "\n\n".join(f"Rule {number} has some words of its own." for number in range(200))
+    assert max(piece.tokens for piece in ChunkingEngine(sections=True).chunk(long)) <= 800

@@ -277,6 +277,12 @@ def test_a_sentence_about_something_else_is_not_quoted(question: str, note: str)
         ("Wo ist der Schlüssel?", "german"),
         ("Budget Q3?", "english"),
         ("", "english"),
+        ("Quand déploie-t-on ?", "french"),
+        ("On déploie quand ?", "french"),
+        ("Warum PostgreSQL?", "german"),
+        ("¿Cuándo?", "spanish"),
+        ("Comment on PR 5", "english"),
+        ("Where is the dove?", "english"),
     ],
 )
 def test_the_language_of_a_question(text: str, language: str) -> None:

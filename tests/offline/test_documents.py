@@ -32,6 +32,58 @@ def test_a_figure_of_a_document_comes_with_its_sentence() -> None:
     assert told is not None and told.startswith("The small tank holds 40 litres")
 
 
+BANK = """# Progress
+
+## Known Issues
+- The seat map flickers on Safari
+- Sunday timetables cannot be imported
+
+## Current Work Focus
+Card payments.
+
+## Later
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        (
+            "What are the known issues?",
+            "The seat map flickers on Safari; Sunday timetables cannot be imported",
+        ),
+        ("What is the current focus?", "Card payments."),
+        ("What comes later?", None),
+        ("What are the issues?", None),
+        ("What are the known issues of the printer?", None),
+    ],
+)
+def test_a_question_for_what_a_heading_names_is_answered_by_its_section(
+    question: str, told: str | None
+) -> None:
+    assert answer(question, BANK) == told
+
+
+def test_of_sections_with_the_same_heading_the_newest_that_is_valid_is_quoted_and_long_ones_are_cut() -> None:
+    def issues(text: str, day: int, *, current: bool = True) -> Passage:
+        at = datetime(2026, 3, day, tzinfo=UTC)
+        return Passage(f"c{day}", f"## Known Issues\n{text}", heading="Progress", at=at, current=current)
+
+    question = analyse_question("What are the known issues?")
+    older, newer, replaced = issues("- One", 2), issues("- Two", 3), issues("- Three", 4, current=False)
+    told = read(question, [older, newer, replaced])
+    assert told.answer == "Two" and told.passages == (newer,)
+    long = read(question, [issues("\n".join(f"- Issue {n} of the ferry" for n in range(30)), 5)]).answer
+    assert long is not None and long.count(";") == 7 and long.endswith("Issue 7 of the ferry …")
+
+
+@pytest.mark.parametrize("command", ["`./x ship`", "../tools/ship", "ship?/all"])
+def test_a_stop_in_a_path_ends_no_sentence(command: str) -> None:
+    said = f"Deployments are on Wednesdays at 9:30, by Jonas, with {command}."
+    told = answer("When are deployments?", f"{said} Production runs in Frankfurt.")
+    assert told is not None and told.rstrip(".") == said.rstrip(".")
+
+
 def test_things_are_counted_by_the_figure_before_them() -> None:
     assert answer("How many valves are there?", "It has four brass valves.") == "It has four brass valves"
 

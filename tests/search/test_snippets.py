@@ -30,6 +30,18 @@ def test_a_long_segment_is_cut_around_the_words_that_matched() -> None:
     assert len(shown) <= MAX_SNIPPET
 
 
+def test_a_heading_is_shown_with_its_section() -> None:
+    content = "# Progress\n\n## Violins\n- in the attic\n\n### Repairs\nA peg.\n\n## Bows\nNone."
+    start = content.index("## Violins")
+    assert snippet(content, start, start + 10, QUERY) == "## Violins - in the attic ### Repairs A peg."
+    assert snippet(content, 0, 10, QUERY).endswith("## Bows None."), "a title with all below it"
+    end = content.index("## Bows") + len("## Bows")
+    assert snippet(content[:end], end - 7, end, QUERY) == "## Bows"
+    assert snippet("#tag on the violin\nMore.", 0, 18, QUERY) == "#tag on the violin"
+    long = "## The violin\n" + "filler words here " * 10_000
+    assert len(snippet(long, 0, 13, QUERY)) <= MAX_SNIPPET
+
+
 def test_a_cut_falls_between_words_unless_the_word_is_long() -> None:
     for begun, kept in ((39, 0), (40, 40)):  # characters of the last word before the cut
         before = "violin " + "y" * (MAX_SNIPPET - 3 - len("violin  ") - begun)

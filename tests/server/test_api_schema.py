@@ -71,3 +71,30 @@ def test_a_wrong_document_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(openapi, "_REFUSALS", (401,))
     _, found = failures_of(tmp_path / "brain", ["fuzzing"], 5, only="/chunks/{chunk_id}")
     assert any("Received: 404" in one for one in found), found
+
+
+def test_generators_of_clients_can_read_every_schema() -> None:
+    """They leave out operations with recursive schemas, schemas that are no object, or bodies without any."""
+    made = openapi.document()
+    components = made["components"]["schemas"]
+
+    def check(part: object, within: tuple[str, ...], place: str) -> None:
+        if isinstance(part, list):
+            for number, one in enumerate(part):
+                check(one, within, f"{place}/{number}")
+        elif isinstance(part, dict):
+            assert "prefixItems" not in part, place
+            assert not isinstance(part.get("items"), bool), place
+            name = str(part.get("$ref", "")).rpartition("/")[2]
+            if name in components:
+                assert name not in within, f"{place} is recursive: {within}"
+                check(components[name], (*within, name), place)
+            for key, one in part.items():
+                check(one, within, f"{place}/{key}")
+
+    check(made["paths"], (), "paths")
+    bodies = [
+        one["requestBody"] for path in made["paths"].values() for one in path.values() if "requestBody" in one
+    ]
+    assert len(bodies) > 20
+    assert all(any("schema" in media for media in body["content"].values()) for body in bodies)

@@ -1,8 +1,9 @@
 """Automatic memory of coding agents: namespaces of projects, capture of sessions, and the context given back.
 
-``projects`` gives each repository a namespace, ``transcripts`` reads what clients record, ``rules`` selects
-sentences by a file of patterns, ``sessions`` stores them and opens a case in the review queue, ``context`` selects
-the memories given to a session or a prompt. The hooks of each client are in ``rlm_mem.mcp.hooks``.
+``projects`` gives each repository a namespace, ``project_files`` syncs it with its files for agents, ``transcripts``
+reads what clients record, ``rules`` selects sentences by a file of patterns, ``sessions`` stores them and opens a
+case in the review queue, ``context`` selects the memories given to a session or a prompt. The hooks of each client
+are in ``rlm_mem.mcp.hooks``.
 
 Modules that capture are loaded at first use: most prompts only need a context, and most commands no project.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
+    from rlm_mem.capture.project_files import bring_in_step as bring_in_step
     from rlm_mem.capture.projects import project_of as project_of
     from rlm_mem.capture.sessions import (
         capture_messages as capture_messages,
@@ -22,5 +24,10 @@ if TYPE_CHECKING:
     )
 
 __getattr__, __all__ = loader(
-    __name__, {"projects": "project_of", "sessions": "capture_messages capture_transcript screened"}
+    __name__,
+    {
+        "project_files": "bring_in_step",
+        "projects": "project_of",
+        "sessions": "capture_messages capture_transcript screened",
+    },
 )

@@ -38,9 +38,7 @@ _FIELDS = (
     "content",
     "new_source",
 )
-_GENERIC_FOLDERS = frozenset(
-    {"src", "lib", "app", "test", "tests", "docs", "usr", "var", "tmp", "bin"}
-)
+_GENERIC_FOLDERS = frozenset({"src", "lib", "app", "test", "tests", "docs", "usr", "var", "tmp", "bin"})
 _BETWEEN_WORDS = late(r"""[\s"'`(),;=<>]+""")
 _EXTENSION = late(r"\.[A-Za-z]\w{0,4}$")
 

@@ -28,6 +28,8 @@ HITS = 8
 """Hits of each memory that are looked at for one prompt."""
 _MIN_SHARED = 2  # content words that prompt and memory share
 _MIN_SHARE = 0.34  # of the content words of the shorter of the two
+_INSTRUCTIONS = "instructions"  # the tag of files that clients give to their agents
+_CURRENT = "activeContext"  # the tag of the file of a memory bank about the current work
 #: Types of the memories that are given without being asked for.
 TYPES = ("decision", "preference", "fact", "pattern")
 
@@ -42,7 +44,8 @@ class AgentContext(FrozenRecord, frozen=True):
 def session_context(project: Memory | None, shared: Memory, name: str, *, budget: int) -> AgentContext:
     """The context at the start of a session: decisions and findings of the project, general preferences of its user.
 
-    Untrusted text is left out here; the context of a prompt includes it, marked as such.
+    What the project's memory bank says of the current work comes first. Instructions that the clients read themselves
+    are left out, and untrusted text; the context of a prompt includes both, the latter marked as such.
 
     Args:
         project: the memory of the project; None for a session outside any project.
@@ -52,6 +55,7 @@ def session_context(project: Memory | None, shared: Memory, name: str, *, budget
     """
     found: list[Hit] = []
     if project is not None:
+        found += project.search("", limit=HITS, filters=Filters(tags_all=(_CURRENT,), trust="ordinary"))
         found += project.search("", limit=HITS, filters=Filters(chunk_type=TYPES[:2], trust="ordinary"))
         found += project.search("", limit=HITS, filters=Filters(chunk_type=TYPES[2:], trust="ordinary"))
     if name:
@@ -60,7 +64,7 @@ def session_context(project: Memory | None, shared: Memory, name: str, *, budget
     found += shared.search("", limit=HITS, filters=Filters(chunk_type=kinds, trust="ordinary"))
     if project is not None:  # what fits beside all of these
         found += project.search("", limit=4 * HITS, filters=Filters(chunk_type=TYPES, trust="ordinary"))
-    return within_budget(found, budget)
+    return within_budget((hit for hit in found if _INSTRUCTIONS not in hit.tags), budget)
 
 
 def prompt_context(

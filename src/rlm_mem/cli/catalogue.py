@@ -96,6 +96,7 @@ _COMMANDS = (
     ("hook rules", "hooks:rules", "Show the capture rules; --write creates a file to edit."),
     ("hook try", "hooks:try_", "Show what the capture rules would keep of a transcript."),
     ("project show", "project:show", "Show the project of this folder and its namespace."),
+    ("project import", "project:import_", "Remember instructions, memory bank and decisions."),
     ("project move", "project:move", "Move memories into another namespace: shared, or a project."),
     ("chunk update", "edit:update", "Change content, tags, type or confidence."),
     ("chunk restore", "edit:restore_chunks", "Restore deleted chunks."),
@@ -183,7 +184,7 @@ _COMMANDS = (
 
 _GROUPS = (
     GroupRow("hook", "Commands for the hooks of coding agents."),
-    GroupRow("project", "The memories of one repository: show, move."),
+    GroupRow("project", "The memories of one repository: show, import, move."),
     GroupRow("chunk", "Chunks: update, supersede, archive, quarantine, restore, history."),
     GroupRow("link", "Links between chunks: add, remove, list.", default="add"),
     GroupRow("store", "The whole memory: statistics, audit log, check, backup, copy."),

@@ -37,6 +37,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "token create": ("token create ana --in team/ledger --allow read,write --expires 30d",),
     "hook context": ('hook context "How do we deploy?"',),
     "hook pause": ("hook pause 1h",),
+    "project import": ("project import", "project import --watch"),
     "project move": (
         "project move a1b2c3d4 --to shared",
         "--namespace project/local/old-name project move --all --to project",

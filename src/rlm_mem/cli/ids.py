@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import rlm_mem
+from rlm_mem import capture
 from rlm_mem.chunk import is_chunk_id
-from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.cli.namespaces import PROJECT
+from rlm_mem.errors import InputError, NotFoundError, ServerAway
 
 _MAX_LISTED = 8
 _SHORT_ID_CHARS = 8
@@ -41,9 +43,7 @@ def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
         if not known:
             known = [*memory.list_chunks(), *memory.list_chunks(archived=True)]
         try:
-            found.append(
-                known_id(one, known, "chunk", "rlm-mem list, or rlm-mem list --archived, shows the ids")
-            )
+            found.append(known_id(one, known, "chunk", ids_shown(memory)))
         except NotFoundError:
             hidden = _matches(one, [chunk.id for chunk in memory.store.quarantined()])
             if hidden:
@@ -86,7 +86,22 @@ def no_chunk(memory: rlm_mem.Memory, chunk_id: str) -> NotFoundError:
         )
     if memory.store.get_archived(chunk_id) is not None:
         return NotFoundError(f"{chunk_id} is deleted", hint=f"rlm-mem chunk restore {chunk_id} restores it")
-    return NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids")
+    return NotFoundError(f"there is no chunk {chunk_id}", hint=ids_shown(memory))
+
+
+def ids_shown(memory: rlm_mem.Memory) -> str:
+    """Return the hint that names the commands that list ids, also those of the project of the working folder."""
+    hint = "rlm-mem list, or rlm-mem list --archived, shows the ids"
+    project = capture.project_of()
+    if project is None or project.namespace == memory.store.namespace:
+        return hint
+    try:
+        others = memory.store.namespaces()
+    except ServerAway as error:
+        others = error.namespaces
+    if all(name != project.namespace for name, _ in others):
+        return hint
+    return f"{hint}; those of this project are in another namespace: add --namespace {PROJECT}"
 
 
 def known_id(given: str, known: Iterable[str], noun: str, hint: str) -> str:

@@ -1,21 +1,27 @@
-"""`rlm-mem project`: the namespace of the repository here, and moving memories between namespaces."""
+"""`rlm-mem project`: the namespace of the repository here, its files for agents, and moving memories."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rlm_mem.capture.moving import MovedChunk, move_chunks
+from rlm_mem.capture.project_files import keep_in_step, project_files
 from rlm_mem.capture.projects import PROJECTS, Project, project_of
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.namespaces import PROJECT, literal, option_value
-from rlm_mem.cli.options import argument, flag, option
+from rlm_mem.cli.options import Every, argument, flag, option
+from rlm_mem.cli.remember import show_folder
 from rlm_mem.cli.terminal import amount, note, print_text
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, ServerAway
+from rlm_mem.interchange.folders import SETTLE_SECONDS, watch_entries
+from rlm_mem.interchange.report import FolderReport
 from rlm_mem.memory import Memory
+from rlm_mem.own_process import until_stopped
 from rlm_mem.store.core.records import is_mirror
 
 if TYPE_CHECKING:
@@ -84,6 +90,62 @@ def _other_projects(memory: Memory, project: Project) -> list[tuple[str, int]]:
     ]
     name = project.root.name.lower()
     return sorted(others, key=lambda one: (name not in one[0].rpartition("/")[2], -one[1]))[:_MAX_LISTED]
+
+
+def import_(
+    call: Call,
+    trust: Annotated[
+        str,
+        option(
+            "--trust",
+            "LEVEL",
+            "The trust of new memories; untrusted ones are not given at a session's start.",
+        ),
+    ] = "ordinary",
+    watch: Annotated[bool, flag("--watch", "Keep running, and follow changes of the files.")] = False,
+    every: Every = 2.0,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show what would happen.")] = False,
+) -> None:
+    """Remember what the project of this folder keeps for coding agents, and keep it in step.
+
+    Read are instructions and rules (CLAUDE.md, AGENTS.md, .cursor/rules, …), memory banks, numbered decisions (adr) and
+    the notes of Claude Code. Hooks follow later changes at the start of each session.
+    """
+    if watch and dry_run:
+        raise InputError("--watch cannot be combined with --dry-run")
+    project = project_of()
+    if project is None:
+        raise InputError(
+            "this folder belongs to no project", hint="change into the folder of a repository, and repeat"
+        )
+    with call.at(namespace=call.namespace or project.namespace).writing(dry_run=dry_run) as memory:
+        files = project_files(memory, project.root, trust)
+        if not dry_run:
+            keep_in_step(memory, project.root, trust)
+
+        def sync(first: bool) -> None:
+            _show_synced(call, files.sync(dry_run=dry_run), quiet=not first)
+
+        if not watch:
+            sync(True)
+            return
+        note(f"watching the files of {project.root}; Ctrl-C ends it")
+        with until_stopped():
+            watch_entries(
+                files.entries, sync, seconds=every, stop=lambda: False, sleep=time.sleep,
+                settled=SETTLE_SECONDS,
+            )  # fmt: skip
+
+
+def _show_synced(call: Call, reports: Sequence[FolderReport], *, quiet: bool) -> None:
+    if quiet and not any(one.touched or one.refused for one in reports):
+        return
+    if call.printed_json([one.as_dict() for one in reports]):
+        return
+    for report in reports:
+        show_folder(report)
+    if not any(one.files for one in reports):
+        print_text("there are no files for agents here: nothing is remembered", "yellow")
 
 
 def _queue_again(call: Call, cases: Sequence[Case], new_ids: Mapping[str, str]) -> None:

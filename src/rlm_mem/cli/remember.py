@@ -324,7 +324,7 @@ def _watch(call: RememberCall, memory: rlm_mem.Memory, folder: Path, named: dict
     note(f"watching {folder}; Ctrl-C ends it")
 
     def show(report: FolderReport) -> None:
-        call.report(report.as_dict(), lambda: _show_folder(report))
+        call.report(report.as_dict(), lambda: show_folder(report))
 
     with until_stopped():
         watch_folder(memory.store, folder, seconds=call.every, on_report=show, **named)
@@ -357,7 +357,7 @@ def _remember(
 def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) -> None:
     """Print the result; ``changes``: options were given that do not change known chunks."""
     for report in outcome.folders:
-        _show_folder(report)
+        show_folder(report)
     if dry_run:
         return
     known = len(outcome.chunk_ids) - outcome.created
@@ -402,7 +402,7 @@ def _by_reason(problems: Sequence[ImportProblem]) -> list[str]:
     ]
 
 
-def _show_folder(report: FolderReport) -> None:
+def show_folder(report: FolderReport) -> None:
     """Print the result of a folder: the counts, and the first files of each kind."""
     print_text(f"would be done: {report}" if report.dry_run else str(report), "bold")
     rows: list[tuple[str, list[str], str]] = [

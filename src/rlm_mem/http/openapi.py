@@ -17,6 +17,8 @@ from rlm_mem.operations.types import PARTS
 
 _REF = "#/components/schemas/{name}"
 _JSON = "application/json"
+_BYTES = "application/octet-stream"
+"""The type of a body that may be any file."""
 _REFUSALS = (400, 401, 403, 404, 405, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504, 507)
 _REASONS = {
     200: "Done.", 201: "Created.", 202: "Started; the run continues in the background.", 204: "Done, without a body.",
@@ -32,14 +34,15 @@ _REASONS = {
     502: "The model failed.", 503: "Busy, or the model is not set up.", 504: "The model took too long.",
     507: "The disk is full.",
 }  # fmt: skip
-#: Schema of arbitrary plain data, as in metadata; integers in the range that JSON readers preserve.
+#: Schema of arbitrary plain data, as in metadata; integers in the range that JSON readers preserve. Not recursive, and
+#: without `prefixItems`: generators of clients leave out every operation whose schema has either.
 _PLAIN: dict[str, Any] = {
     "anyOf": [
         {"type": ["null", "boolean", "string"]},
         {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
         {"type": "number", "minimum": -1e300, "maximum": 1e300},
-        {"type": "array", "items": {"$ref": "#/components/schemas/Plain"}, "maxItems": 1000},
-        {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/Plain"}, "maxProperties": 1000},
+        {"type": "array", "items": {}, "maxItems": 1000},
+        {"type": "object", "additionalProperties": {}, "maxProperties": 1000},
     ]
 }  # fmt: skip
 
@@ -143,8 +146,9 @@ def _operation(
             "content": {_JSON: {"schema": schemas[operation.body]}},
         }
     if operation.raw_body:
-        # No schema describes the bytes of a file.
+        # No schema describes the bytes of a file; generators of clients need one for some type.
         content: dict[str, Any] = {media: {} for media in operation.raw_body}
+        content[_BYTES] = {"schema": {"type": "string", "format": "binary"}}
         shown["requestBody"] = {"required": True, "content": content}
     return shown
 
@@ -222,7 +226,7 @@ def _headers(operation: Operation) -> dict[str, Any]:
 
 
 def _with_names(shown: Any, names: Mapping[str, list[str]]) -> Any:
-    """The document with this memory's type names in place of their patterns."""
+    """The document with this memory's type names in place of their patterns, and tuples as lists."""
     if isinstance(shown, list):
         return [_with_names(part, names) for part in shown]
     if not isinstance(shown, dict):
@@ -230,4 +234,7 @@ def _with_names(shown: Any, names: Mapping[str, list[str]]) -> Any:
     if shown.get("x-names") in names:
         schema = {key: value for key, value in shown.items() if key not in ("x-names", "pattern")}
         return {**schema, "enum": names[shown["x-names"]]}
+    if "prefixItems" in shown:  # a tuple, here always of one type: as a list of its length
+        shown = {**shown, "items": shown["prefixItems"][0]}
+        del shown["prefixItems"]
     return {key: _with_names(value, names) for key, value in shown.items()}

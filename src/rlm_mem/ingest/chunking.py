@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from rlm_mem.chunk import check_content, check_tags
@@ -27,6 +27,8 @@ _UNITS_PER_TARGET = 10  # approximate number of units in a chunk of target size
 _UNITS_PER_CHUNK = 32  # approximate maximum of units in a chunk; bounds the time
 _ATTEMPTS = 4
 _KEEP_WHOLE = 8.0  # cost of cutting inside a paragraph if no target size is set
+_SMALLEST_SECTION = 12  # tokens of a section that is a chunk of its own, if sections are
+_SECTION = -6.0  # cost of starting such a chunk: less than any difference in size
 _SHORT = 8  # maximum characters, per token of the minimum size, of a text that may be below it
 
 
@@ -69,6 +71,8 @@ class ChunkingEngine:
         target_tokens: preferred size, reached by merging paragraphs. None: as few paragraphs per chunk as the minimum
             allows, and a paragraph is only split when it exceeds the maximum.
         overlap_tokens: tokens repeated after a cut in running text. None: an eighth of the maximum, at most 40.
+        sections: start a chunk with each heading, although the section is shorter than the minimum, so that one that
+            changes is replaced alone.
 
     Raises:
         InputError: a size is not a whole number, or the sizes contradict each other.
@@ -81,7 +85,9 @@ class ChunkingEngine:
         *,
         target_tokens: int | None = None,
         overlap_tokens: int | None = None,
+        sections: bool = False,
     ) -> None:
+        self._sections = sections
         self.min_tokens = _size(min_tokens, "min_tokens", 1)
         self.max_tokens = _size(max_tokens, "max_tokens", 2)
         if self.min_tokens > self.max_tokens:
@@ -91,6 +97,8 @@ class ChunkingEngine:
             raise InputError(
                 f"target_tokens {target_tokens} must lie between min_tokens {min_tokens} and max_tokens {max_tokens}"
             )
+        if sections:
+            self.min_tokens = min(self.min_tokens, _SMALLEST_SECTION)
         default = min(40, self.max_tokens // 8)
         self.overlap_tokens = (
             default if overlap_tokens is None else _size(overlap_tokens, "overlap_tokens", 0)
@@ -159,6 +167,8 @@ class ChunkingEngine:
 
     def _cuts(self, content: str) -> Cuts:
         costs = CutCosts() if self.target_tokens is not None else CutCosts(sentence=_KEEP_WHOLE)
+        if self._sections:
+            costs = replace(costs, heading=_SECTION)
         aim = self.target_tokens or self.min_tokens
         # Units are small enough that cuts around them can meet both bounds.
         largest = max(1, min(self.max_tokens // 4, max(1, self.max_tokens - self.min_tokens)))
@@ -481,13 +491,19 @@ _engine = lru_cache(maxsize=16)(ChunkingEngine)  # caches the validation of size
 
 
 def analyse(
-    text: str, sizes: IngestConfig, secrets: SecretsConfig, action: SecretAction | None = None
+    text: str,
+    sizes: IngestConfig,
+    secrets: SecretsConfig,
+    action: SecretAction | None = None,
+    *,
+    sections: bool = False,
 ) -> AnalysedText:
     """Screen a text for secrets and split it into chunks, without a store.
 
     Args:
         text: not empty, and within ``sizes.max_content_bytes``.
         secrets, action: how to handle secrets; ``action`` None: as configured.
+        sections: each section is a chunk (``ChunkingEngine``).
 
     Raises:
         InvalidChunk: there is nothing to remember, it is too long, or there is a secret and secrets are refused.
@@ -500,6 +516,7 @@ def analyse(
         sizes.max_tokens,
         target_tokens=sizes.target_tokens,
         overlap_tokens=sizes.overlap_tokens,
+        sections=sections,
     )
     pieces = engine.chunk(screened.text)
     above: list[list[str]] = [[]]

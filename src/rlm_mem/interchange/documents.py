@@ -19,7 +19,7 @@ from rlm_mem.ingest.remember import provenance_of
 from rlm_mem.interchange.drawings import BROKEN, is_drawing, text_of_drawing
 from rlm_mem.interchange.folder_plan import FileChange
 from rlm_mem.interchange.folder_record import digest_of
-from rlm_mem.interchange.formats.instructions import holds_instructions, read_instructions
+from rlm_mem.interchange.formats.instructions import kind_of, read_agent_file
 from rlm_mem.interchange.formats.notes import read_note
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import SourceFile, clean
@@ -289,8 +289,8 @@ class DocumentReader:
             self.folder, entry, self.conversation(entry.name), max_text=self._max_size, data=data
         )
         problem = ""
-        read = read_instructions if holds_instructions(entry.name) else read_note
-        for found in read(source):
+        kind = kind_of(f"{self._folder.path.name}/{entry.name}")
+        for found in read_note(source) if kind is None else read_agent_file(source, kind):
             if isinstance(found, Note):
                 return found, problem
             if isinstance(found, ImportProblem):
@@ -300,7 +300,7 @@ class DocumentReader:
     def _text(self, note: Note, notice: str) -> DocumentText:
         """Analyse a note; raises InputError."""
         options, config = self._options, self._config
-        analysed = analyse(note.text, config.ingest, config.secrets, options.secrets)
+        analysed = analyse(note.text, config.ingest, config.secrets, options.secrets, sections=note.sections)
         tags = check_tags([*options.tags, *note.tags])
         origin = {"path": clean(note.where)}
         (more, origin, tags, aliases), _ = screen_data(

@@ -43,10 +43,10 @@ def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
     # As notes, the memories of an export would lose their trust, and leave quarantine.
     if (path / EXPORT_MARKER).is_file():
         raise InputError(f"{path} is an export of a memory", hint=f"rlm-mem import {path} reads it")
-    return FolderPlace(path, apart=_places_of(store), whole=True)
+    return FolderPlace(path, apart=places_of(store), whole=True)
 
 
-def _places_of(store: ChunkStore) -> list[Path]:
+def places_of(store: ChunkStore) -> list[Path]:
     """Return the folders of the store itself, which are never read as documents."""
     try:
         base = store.base_path.resolve()

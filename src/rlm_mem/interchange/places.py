@@ -170,19 +170,23 @@ class FolderPlace(Place):
             folders[:] = sorted(name for name in folders if self._is_entered(Path(folder) / name))
             within = Path(folder).relative_to(self.path).as_posix()
             for name in sorted(names):
-                if name.startswith(".") or name.endswith("~") or (name[0] == name[-1] == "#"):
-                    continue  # hidden, or an editor's backup, which would store the former text beside the new one
+                path = name if within == "." else f"{within}/{name}"
+                if not self._is_listed(path):
+                    continue
                 count += 1
                 if count > _MAX_FILES:
                     yield ImportProblem(
                         str(self.path), f"more than {_MAX_FILES:,} files: the rest is not read"
                     )
                     return
-                yield self._listed_file(
-                    f"{folder}/{name}", name if within == "." else f"{within}/{name}", root
-                )
+                yield self._listed_file(f"{folder}/{name}", path, root)
         while closed:
             yield self._unreadable_folder(closed.pop())
+
+    def _is_listed(self, path: str) -> bool:
+        """Whether a file, by its path within the folder, is neither hidden nor an editor's backup, a former text."""
+        name = path.rpartition("/")[2]
+        return not (name.startswith(".") or name.endswith("~") or (name[0] == name[-1] == "#"))
 
     def _listed_file(self, path: str, name: str, root: Path) -> Entry | ImportProblem:
         """Return a listed file. Paths are strings here: path objects take longer than the system call."""

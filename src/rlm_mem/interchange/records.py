@@ -90,7 +90,8 @@ class Note:
     """A plain text, to be chunked.
 
     ``key`` identifies it within its conversation, so that a change of the source replaces the former text; empty:
-    it is the only note of the conversation. ``aliases``: other names by which wiki links call it.
+    it is the only note of the conversation. ``aliases``: other names by which wiki links call it. ``sections``: in a
+    folder, each section of it is a memory of its own, however short.
     """
 
     key: str
@@ -101,6 +102,7 @@ class Note:
     tags: list[str] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
     aliases: list[str] = field(default_factory=list)
+    sections: bool = False
 
 
 @dataclass

@@ -12,7 +12,7 @@ from rlm_mem.text.patterns import late
 
 _WORD = late(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
 _SENTENCE = late(
-    r"[^.!?\n]*(?:(?:[.!?](?=\w)|(?:(?<=\b(?:Mr|Ms|Dr|St))|(?<=\bMrs)|(?<=\bProf)|(?<=\b[A-HJ-Z])(?=.[ ][A-Z])"
+    r"[^.!?\n]*(?:(?:[.!?](?=\w|\.?/)|(?:(?<=\b(?:Mr|Ms|Dr|St))|(?<=\bMrs)|(?<=\bProf)|(?<=\b[A-HJ-Z])(?=.[ ][A-Z])"
     r"|(?<=\b[Nn][or])(?=.[ ]\d))\.)"
     r"[^.!?\n]*)*"
     r"(?:[.!?]+[\"”')\]]*|\n|$)"
@@ -195,7 +195,7 @@ _LINK_TARGET = late(r"\.\. _|\[[^\]\n]{1,200}\]:\s")
 
 
 def split_sentences(text: str, *, of_document: bool = False) -> list[Sentence]:
-    """Split at full stops, question and exclamation marks and line breaks, not inside words, numbers or names."""
+    """Split at stops, question and exclamation marks and line breaks, not inside words, numbers, names or paths."""
     found = []
     for match in _SENTENCE.finditer(text):
         piece = match.group()

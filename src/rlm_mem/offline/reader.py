@@ -22,6 +22,7 @@ from rlm_mem.offline.language import about_equal, quote, shares_matched
 from rlm_mem.offline.notes import matched_share
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.question import Question, analyse_question
+from rlm_mem.offline.sections import read_section
 from rlm_mem.offline.telling import MAX_DISPUTED, read_as_told
 from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights
@@ -87,6 +88,8 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     found = read_beginning(question.text, passages) if SINCE_WHEN.match(question.text) else None
     if found is None:
         found = _read_present(question, in_asked_year(question.text, passages), weights)
+    if found.answer is None and (section := read_section(question, passages)) is not None:
+        return section
     return replace(found, answer=None) if found.answer and only_repeats(question, found.answer) else found
 
 

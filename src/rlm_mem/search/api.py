@@ -41,7 +41,7 @@ from rlm_mem.search.query import (
     with_repairs,
 )
 from rlm_mem.search.ranking import Hit, Ranked, ranked
-from rlm_mem.search.snippets import excerpt, places_of, segment_ends, snippet, within_reach
+from rlm_mem.search.snippets import end_of_section, excerpt, places_of, segment_ends, snippet, within_reach
 from rlm_mem.store.core.lookup import CandidateSource, Filters, sources_of
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
@@ -472,6 +472,7 @@ def _newest_of(store: ChunkReader, filters: Filters, limit: int, read: dict[str,
         first, last = int(decoded.chunk_start[number]), int(decoded.chunk_start[number + 1])
         start, end = (int(decoded.start[first]), int(decoded.end[first])) if last > first else (0, 0)
         result = Ranked(chunk.id, 0.0, 0, start, end, None, {})
+        end = max(end, end_of_section(chunk.content, start))
         hits.append(_hit(store, chunk, result, chunk.content[start:end]))
     return hits
 

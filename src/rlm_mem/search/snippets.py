@@ -34,10 +34,11 @@ def snippet(content: str, start: int, end: int, query: Query, analyser: Analyser
 
     A longer segment is cut, between words, to the part with most of the question's words, from the beginning of their
     sentence if that is near; `…` marks each cut, with a space after a whole sentence. A row of a Markdown table has the
-    head of the table before it, and the head the row with most of the question's words after it, if there is room.
+    head of the table before it, and the head the row with most of the question's words after it, if there is room. A
+    heading has what stands below it after it.
     """
     analyser = analyser or get_analyser()
-    text = " ".join(content[start:end].split())
+    text = " ".join(content[start : max(end, end_of_section(content, start))].split())
     if text.startswith("|"):
         parts = _head_and_row(content, start, end, query, analyser)
         if parts and sum(map(len, parts)) + len(_BETWEEN) <= MAX_SNIPPET:
@@ -53,6 +54,24 @@ def snippet(content: str, start: int, end: int, query: Query, analyser: Analyser
     if begin is None:
         begin = max(0, first - margin)
     return clipped(text, min(begin, len(text) - room), room)
+
+
+def end_of_section(content: str, start: int) -> int:
+    """The end of the section whose Markdown heading is at ``start``; ``start`` if there is no heading.
+
+    At most the double of a snippet is read.
+    """
+    part = content[start : start + 2 * MAX_SNIPPET]
+    level = len(part) - len(part.lstrip("#"))
+    if not level or not part[level : level + 1].isspace():
+        return start
+    first, *lines = part.splitlines(keepends=True)
+    end = start + len(first)
+    for line in lines:
+        if 0 < len(line) - len(line.lstrip("#")) <= level and line.lstrip("#").startswith(" "):
+            break
+        end += len(line)
+    return end
 
 
 def _head_and_row(

@@ -34,7 +34,8 @@ _ASKING = {
     "arabic": "من ما ماذا متى أين اين لماذا كيف كم أي اي هل هو هي",
     "hindi": """कौन क्या कब कहाँ कहां क्यों कैसे कितना कितने कितनी किस किसने है हैं में को का की के से ने पर""",
 }
-ASKING = frozenset(" ".join(_ASKING.values()).split())
+_ASKING_IN = {name: frozenset(words.split()) for name, words in _ASKING.items()}
+ASKING = frozenset().union(*_ASKING_IN.values())
 """Question words of languages with spaces, other than English: no answer contains them."""
 
 
@@ -56,6 +57,10 @@ def language_of(text: str) -> str:
         return "spanish"
     words = [word.lower() for word in WORD.findall(plain)]
     shares = {name: sum(word in stop_words(name) for word in words) for name in _LATIN}
+    if "?" in plain:  # as "Quand déploie-t-on ?", whose other small words are English ones, too
+        for name, asking in _ASKING_IN.items():
+            if name in shares:
+                shares[name] += len(asking.difference(stop_words(name)).intersection(words))
     best = max(shares, key=lambda name: shares[name])
     return best if shares[best] > shares["english"] else "english"
 

@@ -321,6 +321,12 @@
     form.addEventListener("change", () => form.requestSubmit());
   });
 
+  document.addEventListener("change", (event) => {
+    if (!event.target.matches("[data-tick-all]")) return;
+    const form = event.target.form.getAttribute("id"); // its `id` is the box of that name
+    all(`input[form="${form}"]`).forEach((box) => { box.checked = event.target.checked; });
+  });
+
   document.addEventListener("submit", (event) => {
     const question = event.submitter?.dataset.sure ?? event.target.dataset.sure;
     if (question && !window.confirm(question)) event.preventDefault();
