@@ -27,6 +27,8 @@ from rlm_mem.store.core.records import MIRROR
 
 JOURNAL = "log/continuum.jsonl"
 """Every change of tiered memories; in a brain folder one file for all namespaces (see ``own_lines``)."""
+ERASING = "system/erasing"
+"""Marks of erasures that are being carried out (``erasure_marks``)."""
 LEDGER = "imports/ledger.jsonl"
 """Records of earlier imports."""
 MIRRORED = "index/continuum.json"
@@ -61,6 +63,7 @@ FOLDERS = {
     "workspace": Folder("namespace", undone=False),
     "system": Folder("namespace"),
     "system/capture": Folder("namespace", undone=False),  # otherwise the next hook captures the undone text
+    ERASING: Folder("namespace", undone=False, by_hand=False, portable=False),
     "system/folders": Folder("namespace", by_hand=False, portable=False),
     "memory/short_term": Folder("namespace"),
     "memory/long_term": Folder("namespace"),

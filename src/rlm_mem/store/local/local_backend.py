@@ -127,6 +127,7 @@ class LocalBackend(LocalIndex, Backend):
                 rows.touch(reads)
             with operation("write", backend="local"):
                 yield current
+                current.change.record_erasures()
                 current.commit()
         except BaseException as error:
             current.rollback()
@@ -142,6 +143,7 @@ class LocalBackend(LocalIndex, Backend):
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
         log_events(current.events)
+        current.change.carry_out_erasures()
 
     def _roll_back(self) -> None:
         """Release the write lock, if the calling thread has it outside of a batch."""

@@ -235,6 +235,7 @@ class PostgresBackend(Backend):
                 if reads:
                     current.lock(namespace).touch(reads)
                 yield current
+                current.change.record_erasures()
                 current.commit()
         except BaseException:
             current.rollback()
@@ -247,6 +248,7 @@ class PostgresBackend(Backend):
         log_events(current.events)
         if current.doubled:
             refresh_statistics(current.pool)
+        current.change.carry_out_erasures()
 
     def _begin(self, namespace: str, until: float) -> PostgresTransaction:
         while True:
