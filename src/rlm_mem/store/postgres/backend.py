@@ -572,8 +572,11 @@ class PostgresBackend(Backend):
             store, names, target, lambda name: self.pool(name).snapshot(), progress=progress, source=source
         )
 
-    def rewrite_events(self, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
-        return audit.rewrite_events(self.pool(namespace), namespace, rewrite, dry_run=dry_run)
+    def rewrite_events(
+        self, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
+    ) -> int:
+        pool = self.pool(namespace)
+        return audit.rewrite_events(pool, namespace, rewrite, concerns=concerns, dry_run=dry_run)
 
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
         """Yield the texts of chunks and former versions that do not validate."""
