@@ -95,7 +95,7 @@ class FolderSync:
         self.created: list[str] = []
         self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
         self._known = FolderName(store, self._root, known_as)
-        self._name = self._known.name
+        self._name, self._is_named = self._known.name, known_as is not None
         if (ask or follow) and known_as is None:
             self._known.refuse_taken()
         self._asks = ask and known_as is None and self._known.is_new
@@ -230,6 +230,8 @@ class FolderSync:
             self._known.refuse_known(present.values())
         lost = {path for path in live if path not in present and (path in lost or self._is_missing(path))}
         changes = plan(live, record.archived(), present, lost)
+        if first and not self._is_named and any(one.former is not None for one in changes):
+            self._known.refuse_another_machine()
         changed = {change.path for change in changes}
         unchanged = [path for path in present if path not in changed]
         if self._options.again and first:
@@ -447,6 +449,8 @@ class FolderSync:
 
     def _conversations_of(self, path: str) -> Iterable[str]:
         """Return the possible conversations of the chunks of a file without a record."""
+        if self._is_named and self._known.place_is_of_another_machine():
+            return [self._reader.conversation(path)]  # those named by the place are of the other folder
         named = self._reader.conversation(path), conversation_of(str(self.folder.path / path))
         return dict.fromkeys(
             chain(named, map(conversation_of, (f"{self._root}/{path}", stored_path(f"{self._root}/{path}"))))

@@ -333,9 +333,9 @@ def _completed(store: ChunkStore, plan: _Plan) -> _Plan:
 def _is_quoted(store: ChunkStore, plan: _Plan, needles: Matcher) -> bool:
     for name in plan.spaces:
         reader = NamespaceReader(store, name)
-        for file in reader.file_names(plan.runs):
-            data = None if file.startswith((UNDO, TRANSITIONS)) else reader.stored.read(file)
-            if data is not None and next(needles.places(data), None) is not None:
+        names = [one for one in reader.file_names(plan.runs) if not one.startswith((UNDO, TRANSITIONS))]
+        for _, data in reader.stored.contents(names):
+            if next(needles.places(data), None) is not None:
                 return True
     return False
 
@@ -402,8 +402,7 @@ def _in_part(*, committed: bool) -> Iterator[None]:
 
 def _drop_undo_records(reader: NamespaceReader, needles: Matcher, erased_ids: set[str]) -> None:
     """Remove records of the change that cleaned the files, since they contain the former content."""
-    for name in reader.stored.names(UNDO, recursive=True):
-        data = reader.stored.read(name) or b""
+    for name, data in reader.stored.contents(reader.stored.names(UNDO, recursive=True)):
         if needles.report.namespace == reader.namespace or needles.found(data) or named_ids(data, erased_ids):
             reader.stored.remove(name)
 
@@ -516,10 +515,10 @@ def _clean_files(reader: NamespaceReader, names: list[str], needles: Matcher, er
     erase_all = report.namespace is not None
     in_folder = reader.stored.path("system") is not None  # whether namespaces share some files
     shared = (*(f"{folder}/" for folder in OF_BRAIN), JOURNAL) if in_folder else ()
-    for name in sorted(names, key=lambda one: one.startswith(UNDO)):
-        data = None if name.startswith(ERASING) else reader.stored.read(name)
-        if data is None:
-            continue
+    ordered = sorted(
+        (one for one in names if not one.startswith(ERASING)), key=lambda one: one.startswith(UNDO)
+    )
+    for name, data in reader.stored.contents(ordered):
         record = name.startswith(_RECORDS)
         is_owned = erase_all and not name.startswith(shared)
         mentions = named_ids(data, erased_ids) if record or not erase_all else set()
@@ -573,9 +572,8 @@ def _end_runs(reader: NamespaceReader, runs: Runs, needles: Matcher, erased_ids:
     """
     names = [one for one in reader.file_names(runs) if one.startswith("trajectories/")]
     _clean_files(reader, names, needles, erased_ids)
-    for name in [*names, *runs.get(None, ())]:
-        data = reader.stored.read(name)
-        if data is not None and is_open_run(data):
+    for name, data in reader.stored.contents([*names, *runs.get(None, ())]):
+        if is_open_run(data):
             reader.stored.remove(name)
             needles.report.files.append(f"{reader.namespace}: {name}")
 
