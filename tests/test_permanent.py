@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from rlm_mem import Memory
 from rlm_mem.cli import main
+from rlm_mem.config import Config, TrustConfig
 from rlm_mem.continuum.requests import forget_case
 from rlm_mem.store.core import erasing
+from rlm_mem.store.core.brain_files import ERASING
+from rlm_mem.store.core.erasure_marks import Mark
+from rlm_mem.store.core.traces import ErasureReport
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.server.api import client_of
 
@@ -53,33 +62,114 @@ def test_a_permanent_deletion_leaves_no_trace_in_any_byte_of_the_store(place: Pa
         assert not memory.delete(one, permanent=True)
 
 
-def test_deleted_in_a_batch_it_is_named_by_no_record_once_they_are_erased_too(place: Path | str) -> None:
+@pytest.mark.parametrize("by", ["Memory", "ChunkStore"])
+def test_deleted_in_a_batch_it_leaves_no_trace_once_the_batch_has_ended(place: Path | str, by: str) -> None:
     with Memory.open(place) as memory:
         one = filled(memory)
+        delete = memory.delete if by == "Memory" else memory.store.delete_chunk
         with memory.batch():
+            new = memory.remember(f"{LATER} It was written down again.").chunk_ids[0]
+            assert delete(one, permanent=True) and not delete(one, permanent=True)
+            assert delete(new, permanent=True)
+        assert_gone(memory, one)
+        assert [event.chunk_ids for event in memory.events(op="erase")] == [(one,), (new,)]
+
+
+def test_the_store_deletes_permanently_as_completely_as_the_memory(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        one = filled(memory)
+        assert memory.store.delete_chunk(one, permanent=True)
+        assert_gone(memory, one)
+        assert not memory.store.delete_chunk(one, permanent=True)
+
+
+def test_a_batch_that_fails_erases_nothing(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        one = filled(memory)
+        with pytest.raises(ZeroDivisionError), memory.batch():
             assert memory.delete(one, permanent=True)
-        report = memory.erase(chunk_ids=[one], dry_run=False)
-        assert not report.chunk_ids and report.files
-        assert memory.store.files.names("system/review", recursive=True) == []
+            raise ZeroDivisionError
+        assert LATER.encode() in (memory.store.files.read("personalities/MINE.md") or b"")
+        assert memory.get(one) is not None and memory.store.files.names(ERASING) == []
 
 
-@pytest.mark.parametrize("at", ["_end_runs", "_drop_undo_records"])
-def test_killed_in_the_middle_it_is_finished_by_the_next_one(
-    place: Path | str, monkeypatch: pytest.MonkeyPatch, at: str
+def test_what_has_expired_is_erased_as_completely(place: Path | str) -> None:
+    settings, later = Config(trust=TrustConfig(expired="erase")), datetime.now(UTC) + timedelta(days=2)
+    with Memory.open(place, config=settings) as memory:
+        one = filled(memory)
+        memory.update(one, metadata={"expires_at": (later - timedelta(days=1)).isoformat()})
+    with Memory.open(place, config=settings, clock=lambda: later) as memory:
+        assert memory.store.sweep() == [one]
+        assert_gone(memory, one)
+
+
+def test_a_batch_gives_what_was_replaced_its_validity_back_in_former_versions_too(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        old = memory.remember("The harbour has two cranes.", conversation_id="a").chunk_ids[0]
+        memory.update(old, metadata={"valid_to": "2099-01-01T00:00:00Z"})
+        new = memory.remember("The harbour has three cranes.", conversation_id="b").chunk_ids[0]
+        memory.supersede(old, new)
+        memory.update(old, tags=["harbour"])
+        with memory.batch():
+            assert memory.delete(new, permanent=True)
+        states = [one.chunk.metadata for one in memory.history(old)]
+        assert {one.superseded_by for one in states} == {None}
+        assert {one.valid_to and one.valid_to[:4] for one in states} == {None, "2099"}
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("at", ["_erase_in", "_end_runs", "_drop_undo_records"])
+def test_interrupted_in_the_middle_it_is_finished_by_the_next_opening(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch, at: str, batch: bool
 ) -> None:
-    def killed(*_: object) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     with Memory.open(place) as memory:
-        one, other = filled(memory), memory.remember("The quay is old.").chunk_ids[0]
+        one = filled(memory)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(erasing, at, killed)
-            memory.delete(one, permanent=True)
-        assert memory.get(one) is None and any(trace in everything(memory) for trace in TRACES)
+            patch.setattr(erasing, at, interrupted)
+            with memory.batch() if batch else nullcontext():
+                memory.delete(one, permanent=True)
+        assert any(trace in everything(memory) for trace in TRACES)
+    with Memory.open(place, read_only=True) as memory:
+        assert any(trace in everything(memory) for trace in TRACES)
     with Memory.open(place) as memory:
-        assert memory.delete(other, permanent=True)
         assert_gone(memory, one)
-        assert not memory.store.files.exists(erasing.MARK)
+        assert memory.store.files.names(ERASING) == []
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rlm_mem import Memory
+from rlm_mem.store.core import erasing
+erasing._carry_out = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+with Memory.open(sys.argv[1] if "://" in sys.argv[1] else Path(sys.argv[1])) as memory, memory.batch():
+    memory.delete(sys.argv[2], permanent=True)
+"""
+
+
+def test_killed_after_the_commit_of_a_batch_it_is_finished_by_the_next_opening(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        one = filled(memory)
+    done = subprocess.run([sys.executable, "-c", _KILLED, str(place), one], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    with Memory.open(place) as memory:
+        assert_gone(memory, one)
+        assert memory.store.files.names(ERASING) == []
+
+
+def test_what_another_process_is_erasing_is_left_to_it(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        one = filled(memory)
+        mark = Mark(namespace="default", report=ErasureReport(chunk_ids=[one], salt="5a17", dry_run=False))
+        mark.write(memory.store)
+        with Memory.open(place) as other:
+            assert other.get(one) is not None
+        mark.write(memory.store, at_work=False)
+        with Memory.open(place) as other:
+            assert other.get(one) is None
 
 
 def test_a_text_that_another_memory_holds_too_stays_there(place: Path | str) -> None:

@@ -471,8 +471,8 @@ class Memory:
     def delete(self, chunk_id: str, permanent: bool = False) -> bool:
         """Move a chunk to the archive, or delete it permanently; returns whether it existed.
 
-        Permanently is as by ``erase``; within a batch, only the chunk, its versions and links go. A tiered memory is
-        archived with its mirror. Raises ConflictError: it is to be deleted permanently.
+        Permanently is as by ``erase``, in a batch once it is committed. A tiered memory is archived with its mirror.
+        Raises ConflictError: it is to be deleted permanently.
         """
         if check_flag(permanent, "permanent") and not self.store.backend.in_transaction:
             self.continuum.refuse_deletion(chunk_id)

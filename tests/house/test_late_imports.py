@@ -85,9 +85,7 @@ LATE = {
     "rlm_mem.sandbox.monty": Late(33, "sandbox.session"),
     "rlm_mem.sandbox.session": Late(74, "mcp.doctor"),
     "rlm_mem.serving.run": Late(737, "cli.serve"),
-    "rlm_mem.store.core.erasing": Late(
-        81, "cli.edit memory operations.batches operations.chunks operations.erasing"
-    ),
+    "rlm_mem.store.core.erasing": Late(81, "cli.edit memory operations.erasing"),
     "rlm_mem.store.core.copying": Late(15, "store.postgres.backend"),
     "rlm_mem.store.core.chunk_store": Late(7, "store.postgres.shards"),
     "rlm_mem.store.local.backup": Late(11, "store.local.local_backend"),

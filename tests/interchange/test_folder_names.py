@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.chunk import Chunk
+from rlm_mem.config import stored_path
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.interchange.folders import sync_folder
+from rlm_mem.interchange.importing import import_source
 from rlm_mem.memory import Memory
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.integrity import check
 
 from .conftest import Open
 
@@ -216,6 +219,62 @@ def test_of_a_folder_without_any_of_its_documents_nothing_is_archived_unless_tha
     assert held(store) == []
     write(docs, TEXTS)
     assert sync_folder(store, docs).restored == sorted(TEXTS)
+
+
+def test_nothing_is_archived_because_a_folder_is_on_another_machine(
+    tmp_path: Path, store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ann and Bob share a memory; Ann's folder does not exist at Bob's, or is another one at the same place."""
+    theirs = write(tmp_path / "notes", TEXTS | {"key.md": KEY})
+    monkeypatch.setattr("platform.node", lambda: "ann")
+    assert import_source(store, theirs).created == 3
+    theirs.rename(tmp_path / "at ann's")
+    monkeypatch.setattr("platform.node", lambda: "bob")
+
+    other = write(tmp_path / "copy", TEXTS)  # two of the three documents
+    report = import_source(store, other)
+    assert report.documents is not None and report.documents.moved_from is None
+    assert report.archived == 0 and held(store).count(KEY) == 1
+    for found in (import_source(store, other), import_source(store, other, again=True)):
+        assert found.archived == 0
+    assert check(store) == []
+
+    own = write(tmp_path / "notes", {"gate.md": "Bob's gate is of iron.", "sub/boat.md": BOAT})
+    before = held(store)
+    for work in (import_source, sync_folder):
+        with pytest.raises(ConflictError, match="was remembered on another machine") as refused:
+            work(store, own)
+        assert "--known-as" in str(refused.value.hint)
+        assert held(store) == before and store.list_chunks(archived=True) == []
+    assert sync_folder(store, own, known_as="bob's").added == ["gate.md", "sub/boat.md"]
+    write(own, {"gate.md": "Bob's gate is of brass."})
+    assert sync_folder(store, own).changed == ["gate.md"], "from now on it is known"
+    assert {GATE, KEY, "Bob's gate is of brass."} <= set(held(store))
+
+    monkeypatch.setattr("platform.node", lambda: "ann")
+    (tmp_path / "notes").rename(tmp_path / "at bob's")
+    (tmp_path / "at ann's").rename(theirs)
+    (theirs / "key.md").unlink()
+    assert import_source(store, theirs).archived == 1, "Ann's own sync goes on"
+
+
+def test_a_folder_that_two_machines_share_is_asked_for_once(
+    tmp_path: Path, store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = write(tmp_path / "notes", TEXTS)
+    monkeypatch.setattr("platform.node", lambda: "laptop")
+    sync_folder(store, shared)
+    monkeypatch.setattr("platform.node", lambda: "desktop")
+    assert sync_folder(store, shared).unchanged == 2, "nothing differs, so that nothing has to be asked"
+    write(shared, {"gate.md": f"{GATE} It creaks."})
+    assert sync_folder(store, shared).changed == ["gate.md"]
+    monkeypatch.setattr("platform.node", lambda: "tablet")
+    (shared / "gate.md").unlink()
+    with pytest.raises(ConflictError):
+        sync_folder(store, shared)
+    assert sync_folder(store, shared, known_as=stored_path(str(shared))).archived == ["gate.md"]
+    write(shared, {"sub/boat.md": f"{BOAT} It leaks."})
+    assert sync_folder(store, shared).changed == ["sub/boat.md"]
 
 
 @pytest.mark.local_only("are in one repository with the documents")

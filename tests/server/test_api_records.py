@@ -160,6 +160,19 @@ def test_a_named_reviewer_keeps_some_memories_of_a_session(
 # --- changes and their undo -------------------------------------------------------------------------------
 
 
+def test_two_clients_with_one_token_undo_only_what_they_did_if_they_name_themselves(
+    client: TestClient,
+) -> None:
+    one, two = {"RLM-MEM-Client": "nightly import"}, {"RLM-MEM-Client": "editor"}
+    kept = client.post("chunks", json={"content": "The kettle is blue."}, headers=one).json()["id"]
+    gone = client.post("chunks", json={"content": "The ladder is red."}, headers=two).json()["id"]
+    assert client.post("undo", json={}, headers=two).status_code == 200
+    assert client.post("undo", json={}, headers=two).status_code == 409
+    assert client.get(f"chunks/{gone}").status_code == 404 and client.get(f"chunks/{kept}").status_code == 200
+    actors = [one["actor"] for one in client.get("undo").json()["items"]]
+    assert {one.rpartition(":")[2] for one in actors} >= {"nightly-import", "editor"}
+
+
 def test_changes_are_listed_and_undone_one_by_one_or_by_id(served: tuple[TestClient, ServerState]) -> None:
     client, _ = served
     first = create(client)["id"]

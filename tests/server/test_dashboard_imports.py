@@ -106,6 +106,41 @@ def test_files_that_are_sent_again_are_stored_once(site: Site) -> None:
     assert 'value="import"' not in page, "nothing is new"
 
 
+def test_two_folders_of_one_name_are_told_apart(site: Site) -> None:
+    def folder(place: str, *more: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+        return (("notes/readme.md", f"These are the notes of the {place}."), *more)
+
+    harbour = (("notes/crane.md", "The crane is yellow."), ("notes/quay.md", "The quay is wet."))
+    there, page = send(site, *folder("harbour", *harbour))
+    assert 'value="other"' not in page
+    site.post(there, do="import")
+    there, page = send(site, *folder("garden", ("notes/pond.md", "The pond is deep.")))
+    assert "Both stay" in text_of(page) and "moved to the archive" not in text_of(page)
+    site.post(there, do="import")
+    assert len(contents(site)) == 5 and site.memory.list_chunks(archived=True) == []
+
+    # Each is recognised when it is sent again, and its changed documents replace its own.
+    there, page = send(site, *folder("allotment", ("notes/pond.md", "The pond is deep.")))
+    assert "If this is another folder, both stay" in text_of(page)
+    site.post(there, do="import")
+    assert "These are the notes of the allotment." in contents(site)
+    assert "These are the notes of the harbour." in contents(site) and len(contents(site)) == 5
+    there, _ = send(site, *folder("port", *harbour))
+    site.post(there, do="import")
+    assert "These are the notes of the port." in contents(site) and len(contents(site)) == 5
+
+    # Whoever sends it can say that it is the other way.
+    there, _ = send(site, *folder("docks", *harbour))
+    site.post(there, do="other")
+    assert "These are the notes of the port." in contents(site)
+    before = len(site.memory.list_chunks(archived=True))
+    there, page = send(site, ("notes/readme.md", "All is new."))
+    assert "in place of the earlier folder" in page
+    site.post(there, do="other")
+    assert "These are the notes of the port." not in contents(site) and "All is new." in contents(site)
+    assert len(site.memory.list_chunks(archived=True)) == before + 1
+
+
 def test_discarded_files_are_gone_from_the_disk(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,8 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -372,6 +372,49 @@ def test_over_stdio_a_second_signal_ends_the_server_although_a_call_runs(tmp_pat
             assert process.wait(20) == -signal.SIGTERM
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_two_agents_with_one_token_are_told_apart_and_undo_only_what_they_did(
+    tmp_path: Path, mode: str
+) -> None:
+    """By the sessions of the earlier protocol, in the later one by their names, in both by the header."""
+    brain = tmp_path / "brain"
+
+    async def go(address: str, names: tuple[str, str], headers: Sequence[dict[str, str]]) -> list[Any]:
+        async with AsyncExitStack() as stack:
+            clients = []
+            for name, own in zip(names, headers, strict=True):
+                asked = {"Authorization": f"Bearer {TOKEN}", **own}
+                http = await stack.enter_async_context(httpx2.AsyncClient(headers=asked, timeout=60))
+                client = Client(
+                    streamable_http_client(address, http_client=http),
+                    mode=mode,
+                    client_info=Implementation(name=name, version="1"),
+                )
+                clients.append(await stack.enter_async_context(client))
+            one, two = clients
+            await one.call_tool("remember", {"text": "The kettle is blue."})
+            await two.call_tool("remember", {"text": "The ladder is red."})
+            return [await one.call_tool("undo", {}), await one.call_tool("undo", {})]
+
+    same = ("claude code", "claude code")
+    apart = [{"RLM-MEM-Client": "alpha"}, {"RLM-MEM-Client": "beta:\u00e9"}]
+    none: list[dict[str, str]] = [{}, {}]
+    runs = [(same, apart), (same if mode == "legacy" else ("claude code", "codex"), none)]
+    for number, (names, headers) in enumerate(runs):
+        with http_server(brain / str(number), "--tools", "all") as (address, _):
+            encoded = [{name: value.encode("latin-1") for name, value in one.items()} for one in headers]
+            first, second = asyncio.run(go(address, names, encoded))  # type: ignore[arg-type]
+        assert not first.is_error and second.is_error, first.content
+        with Memory.open(brain / str(number)) as memory:
+            assert [chunk.content for chunk in memory.store.iter_chunks()] == ["The ladder is red."]
+            actors = [event.actor or "" for event in memory.events(op="create")]
+        assert len(set(actors)) == 2
+        if headers is apart:
+            assert [one.rpartition(":")[2] for one in actors] == ["alpha", "beta"]
+        else:
+            assert "claude-code" in actors[0]
 
 
 def test_two_agents_on_stdio_are_told_apart_and_undo_only_what_they_did(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ import pytest
 from rlm_mem.chunk import decode_chunk
 from rlm_mem.errors import RlmMemError, StorageError, StoreFull, StoreReadOnly
 from rlm_mem.store.core import files
+from rlm_mem.store.core.brain_files import ERASING
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.integrity import check
+from rlm_mem.store.core.integrity import check, repair
 from rlm_mem.store.local import views
 from tests import killed
 from tests.waiting import takes
@@ -198,6 +199,39 @@ def test_a_kill_at_a_file_operation_of_every_write_leaves_a_sound_store(
     pytest.fail("the script never ran through")
 
 
+@pytest.mark.parametrize("damage", ["copy", "text"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_repair_that_was_killed_is_finished_by_the_next_one(
+    tmp_path: Path, damage: str, after: bool
+) -> None:
+    for number in range(2 if after else 1, 100):
+        base = tmp_path / str(number)
+        with ChunkStore(base) as store:
+            made = store.create_chunk("The ferry leaves from pier three.").id
+            store.update_chunk(made, content="The ferry leaves from pier four.")
+        (path,) = (base / "chunks").rglob("*.json")
+        if damage == "copy":
+            path.with_name("copy.json").write_text(path.read_text().replace("four", "five"))
+        else:
+            path.write_text("{")
+
+        def work(base: Path = base, number: int = number) -> None:
+            store = ChunkStore(base)
+            dies_at(number, after)()
+            repair(store, dry_run=False)
+
+        status = os.waitpid(in_child(work), 0)[1]
+        with ChunkStore(base) as store:
+            repair(store, dry_run=False)
+            assert check(store) == []
+            found = sorted(one.content.split()[-1] for one in store.iter_chunks())
+            assert found == (["five.", "four."] if damage == "copy" else ["three."]), f"call {number}"
+        if os.WIFEXITED(status):
+            assert os.WEXITSTATUS(status) == 0 and number > 5
+            return
+    pytest.fail("the repair never ran through")
+
+
 def test_a_failure_at_every_file_operation_undoes_the_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +274,12 @@ def test_a_failure_at_every_file_operation_undoes_the_write(
             store.close()
             return
         assert "full" in str(error)
+        if "the change was made" in str(error):  # what follows the commit of a permanent deletion
+            store.close()
+            with sound(base) as store:
+                assert store.get_chunk(victim.id).content == "changed"
+                assert store.get_chunk(doomed.id) is None and store.files.names(ERASING) == []
+            continue
         assert {path: path.read_bytes() for path in (base / "chunks").rglob("*.json")} == before
         assert store.list_chunks() == kept
         assert store.list_chunks(archived=True) == []

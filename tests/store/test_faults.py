@@ -207,7 +207,9 @@ def test_an_audit_log_that_cannot_be_read_is_an_error_of_the_store(base: Path) -
         with pytest.raises(StorageError, match=r"2099-01\.jsonl cannot be read"):
             list(store.events())
         with pytest.raises(StorageError, match=r"2099-01\.jsonl cannot be read"):
-            store.backend.rewrite_events("default", lambda event: event, dry_run=True)
+            store.backend.rewrite_events(
+                "default", lambda event: event, concerns=lambda _: True, dry_run=True
+            )
 
 
 def test_lines_cut_short_by_a_full_disk_are_taken_back(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -21,6 +23,10 @@ PERMISSIONS: Mapping[Permission, frozenset[Permission]] = {
 }
 
 _MAX_PATTERNS = 100
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._]+")
+_MAX_NAME = 40
+"""Characters of a client's name in the audit log."""
+_LONGEST_ID = 200
 
 
 @dataclass(frozen=True)
@@ -95,12 +101,14 @@ class Caller:
         namespace: the requested namespace; None: the default.
         browser: whether the request came with the cookie of a login.
         choose: sets the namespace of further requests; None if each request names its own.
+        session: tells agents apart that share a token, in the audit log and for undo; empty: nothing does.
     """
 
     access: Access = NOBODY
     namespace: str | None = None
     browser: bool = False
     choose: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    session: str = ""
 
     def namespace_of(self, default: str, served: Sequence[str] = ("*",)) -> str:
         """The namespace of its requests.
@@ -131,6 +139,22 @@ class Caller:
                 hint="send the header RLM-MEM-Namespace",
             )
         raise NamespaceError(f"the token {self.access.name!r:.80} has access to no namespace of this server")
+
+
+def name_of_client(text: str) -> str:
+    """Return the name that a client gives itself, as the audit log shows it: at most 40 characters, and no colon."""
+    return _NOT_IN_NAMES.sub("-", text[:_MAX_NAME]).strip("-")
+
+
+def new_session(client: str) -> str:
+    """Return a new id of a session over MCP: the client's name and a number."""
+    return f"{name_of_client(client) or 'client'}~{secrets.token_hex(4)}"
+
+
+def session_of(session_id: str) -> str:
+    """Return ``NAME:NUMBER`` of an id that ``new_session`` returned, and less of any other."""
+    name, _, number = session_id[:_LONGEST_ID].rpartition("~")
+    return ":".join(filter(None, (name_of_client(name), name_of_client(number))))
 
 
 def check_permissions(names: Iterable[str]) -> tuple[Permission, ...]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _KEPT_SECONDS = 30 * 60
 _MOST_KEPT, _MOST_BYTES = 16, 2 * MAX_UPLOAD_BYTES
 _LISTED = 50  # entries of each list on the page
+_MOST_OF_NAME = 20  # folders of one name that are told apart
 _NAME_CHARS = 120  # in UTF-8
 _EARLIEST, _LATEST = (
     datetime(1980, 1, 1, tzinfo=UTC).timestamp(),
@@ -48,9 +49,11 @@ class Upload:
         path: the file; its folder is removed with the upload.
         label: the name of the source in memories that are imported from it.
         shown: its name for people.
-        files: number of files.
+        files: number of files. ``is_folder``: whether they are one folder, whose name is the label.
         size: size in bytes.
         planned: what an import would do. ``done``: what the import did.
+        is_again: whether it counts as a folder that was sent before, whose changed documents it replaces.
+        other: the label if that is wrong, where it makes a difference.
     """
 
     key: str
@@ -60,8 +63,11 @@ class Upload:
     shown: str
     files: int
     size: int
+    is_folder: bool = False
     planned: Imported | None = None
     done: Imported | None = None
+    is_again: bool = False
+    other: str | None = None
     guard: threading.Lock = field(default_factory=threading.Lock)
 
     def remove_file(self) -> None:
@@ -153,7 +159,7 @@ def receive(request: PageRequest) -> Response:
             hint="the folder for temporary files of the server needs room",
         ) from error
     try:
-        upload.planned = _import(request, upload, dry_run=True)
+        _plan(request, upload)
     except InputError as error:  # a damaged archive
         shutil.rmtree(folder, ignore_errors=True)
         return import_page(request, problem=error.sentence.replace(f"{folder}/", ""))
@@ -187,16 +193,45 @@ def decide(request: PageRequest) -> Response:
     """Import an upload, or discard it."""
     uploads = request.state.shared(Uploads)
     upload = uploads.get(request.part("upload"), _owner(request))
-    if request.action("discard", "import") == "discard":
+    what = request.action("discard", "import", *(["other"] if upload.other is not None else []))
+    if what == "discard":
         uploads.drop(upload)
         return request.go("/memories", "discarded")
     here = address("/memories/import", upload.key)
     with upload.guard:  # a form that is sent twice imports once
         if upload.done is not None:
             return request.go(here)
+        if what == "other":
+            upload.label = upload.other
         upload.done = _import(request, upload, dry_run=False)
         upload.remove_file()
     return request.go(here, "imported" if upload.done.change else "nothing-imported")
+
+
+def _plan(request: PageRequest, upload: Upload) -> None:
+    """Plan the import of an upload; decide which of the folders of its name, that were sent before, it is, if any.
+
+    It is the one that has most of its documents unchanged, if these are at least as many as those that would be
+    archived. Otherwise it is a folder of its own: nobody said that it replaces another one.
+    """
+    name = upload.label
+    upload.planned = _import(request, upload, dry_run=True)
+    if name is None or not upload.is_folder:
+        return
+    before: list[tuple[str, Imported]] = []
+    while (plan := upload.planned).known or plan.archived:
+        before.append((str(upload.label), plan))
+        if len(before) == _MOST_OF_NAME:
+            break
+        upload.label = f"{name} ({len(before) + 1})"
+        upload.planned = _import(request, upload, dry_run=True)
+    alike = [one for one in before if one[1].known >= max(1, one[1].archived)]
+    if alike:
+        own = upload.label
+        upload.label, upload.planned = max(alike, key=lambda one: one[1].known)
+        upload.is_again, upload.other = True, own if upload.planned.archived else None
+    elif before:
+        upload.other = before[0][0]
 
 
 def _owner(request: PageRequest) -> tuple[str, str]:
@@ -228,7 +263,7 @@ def _kept(request: PageRequest, files: Sequence[UploadFile], folder: Path) -> Up
     times = request.texts("modified")
     modified = [_time(one) for one in times] if len(times) == len(files) else [time.time()] * len(files)
     names = [_parts(file.filename or "") for file in files]
-    label = None
+    label, within = None, False
     if len(files) == 1 and len(names[0]) == 1:
         path = folder / names[0][0]
         with path.open("xb") as target:
@@ -250,7 +285,7 @@ def _kept(request: PageRequest, files: Sequence[UploadFile], folder: Path) -> Up
                 with archive.open(info, "w", force_zip64=True) as packed:
                     shutil.copyfileobj(file.file, packed)
     size = path.stat().st_size
-    return Upload(secrets.token_urlsafe(16), _owner(request), path, label, shown, len(files), size)
+    return Upload(secrets.token_urlsafe(16), _owner(request), path, label, shown, len(files), size, within)
 
 
 def _parts(name: str) -> list[str]:

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from rlm_mem.access.grants import NEEDED, OWNER, Access, Caller, set_client
+from rlm_mem.access.grants import NEEDED, OWNER, Access, Caller, name_of_client, session_of, set_client
 from rlm_mem.errors import StorageError
 from rlm_mem.http.encoding import problem_response
 from rlm_mem.http.limits import BODY_SECONDS, BodyTooLarge, TimedBody, read_body
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 API = "/api/"
 #: Header with the namespace of a request, for tokens with access to several.
 NAMESPACE_HEADER = "RLM-MEM-Namespace"
+
+#: Header with the name of a client, to tell agents apart that share a token.
+CLIENT_HEADER = "RLM-MEM-Client"
 
 _LEFT = 499
 """Logged status of a request whose client disconnected before the answer."""
@@ -357,7 +360,7 @@ class Guard:
         if given:
             access = await self._keys.access_of(given)
             if access is not None:
-                return Caller(access, namespace), None
+                return Caller(access, namespace, session=_session(headers)), None
         path: str = scope["path"]
         if path == _PUBLIC or path.startswith(f"{_PUBLIC}/"):
             return None, None
@@ -393,6 +396,12 @@ class Guard:
 
 class _Revoked(Exception):
     """The client's token was revoked while its request was being answered."""
+
+
+def _session(headers: Headers) -> str:
+    """Return the name that the client gives itself, or what its session over MCP is called."""
+    name = name_of_client(headers.get(CLIENT_HEADER.lower(), ""))
+    return name or session_of(headers.get("mcp-session-id", ""))
 
 
 def _bearer(headers: Headers) -> str:

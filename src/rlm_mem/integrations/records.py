@@ -229,10 +229,11 @@ class Records:
     def sweep(self) -> int:
         """Remove expired records; returns how many."""
         removed = 0
-        for chunk_id in self._store.list_chunks(tags=[f"{self._kind}-temporary"]):
-            chunk = self._store.get_chunk(chunk_id, track=False)
-            if chunk is not None and _record(chunk) is not None and self._unexpired(chunk) is None:
-                removed += self._store.delete_chunk(chunk_id, permanent=True)
+        with self._memory.batch():
+            for chunk_id in self._store.list_chunks(tags=[f"{self._kind}-temporary"]):
+                chunk = self._store.get_chunk(chunk_id, track=False)
+                if chunk is not None and _record(chunk) is not None and self._unexpired(chunk) is None:
+                    removed += self._store.delete_chunk(chunk_id, permanent=True)
         return removed
 
     # --- chunks ------------------------------------------------------------------------------------------

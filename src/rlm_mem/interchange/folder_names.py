@@ -18,9 +18,13 @@ from rlm_mem.config import path_of_stored, stored_path
 from rlm_mem.errors import ConflictError, StorageError
 from rlm_mem.interchange.folder_record import (
     FolderRecord,
+    is_machine_noted,
+    is_of_another_machine,
     is_recorded,
+    note_machine,
     note_same_folder,
     noted_as,
+    on_this_machine,
     recorded_folders,
     same_folder,
 )
@@ -53,7 +57,7 @@ class FolderName:
             self.name = known_as if known_as in names else same_folder(self._files, known_as) or known_as
             return
         for name in names:
-            found = same_folder(self._files, name) or (name if is_recorded(self._files, name) else None)
+            found = self._noted(name) or (name if is_recorded(self._files, name) else None)
             if found is not None:
                 self.name = found
                 return
@@ -77,11 +81,39 @@ class FolderName:
     @property
     def is_noted(self) -> bool:
         """Whether the folder is recognised from now on, as far as this is known."""
-        return (same_folder(self._files, self.own) or self.own) == self.name
+        is_named = (self._noted(self.own) or self.own) == self.name
+        return is_named and (
+            not is_recorded(self._files, self.name) or is_machine_noted(self._files, self.name)
+        )
 
     def note(self) -> None:
-        """Write down the name, in a transaction, so that the folder is recognised."""
-        note_same_folder(self._files, self.own, self.name)
+        """Write down the name and this machine, in a transaction, so that the folder is recognised."""
+        if (self._noted(self.own) or self.own) != self.name:
+            here = on_this_machine(self.own) if self.place_is_of_another_machine() else self.own
+            note_same_folder(self._files, here, self.name)
+        note_machine(self._files, self.name)
+
+    def refuse_another_machine(self) -> None:
+        """Raise ConflictError if the record is that of a folder at the same place on another machine.
+
+        To be called if the sync would archive documents of it, or replace their texts.
+        """
+        if path_of_stored(self.name) is not None and is_of_another_machine(self._files, self.name):
+            raise ConflictError(
+                f"the folder {self.name} was remembered on another machine, and {self._root} differs from it, so that "
+                "syncing it would archive documents of that folder",
+                hint=f"rlm-mem remember --folder {quote(self._root)} --known-as {quote(self.name)} if it is the same "
+                "folder on both machines, else with another name",
+            )
+
+    def _noted(self, name: str) -> str | None:
+        """Return the name that a person gave to the folder, on this machine or on all."""
+        return same_folder(self._files, on_this_machine(name)) or same_folder(self._files, name)
+
+    def place_is_of_another_machine(self) -> bool:
+        """Return whether a folder that is at the same place on another machine is recorded under that place."""
+        others = (one for one in self._owns if one != self.name and is_recorded(self._files, one))
+        return any(is_of_another_machine(self._files, one) for one in others)
 
     def refuse_taken(self) -> None:
         """Raise ConflictError if the record of this folder has become that of another one, which is on this machine."""
@@ -122,6 +154,8 @@ class FolderName:
         found = []
         for name in recorded_folders(self._files) if present else ():
             if path_of_stored(name) is None or name == self.name or self._is_here(name):
+                continue
+            if is_of_another_machine(self._files, name):  # where it may well be
                 continue
             live = {path: one.digest for path, one in FolderRecord(self._files, name).live().items()}
             shared = len(present.items() & live.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,8 @@ from rlm_mem.store.core.brain_files import BrainFiles
 _FOLDER = "system/folders"
 _PARTS = 64
 _SAME = "/same-as.json"
+_MACHINE = "/machine-"
+"""A file whose name ends with a digest of the name of a machine, on which the folder was synced."""
 _REMOVE = "remove this file: its chunks are found again by the paths of their files"
 
 
@@ -255,15 +258,46 @@ def _place(name: str) -> str:
 
 def is_recorded(files: BrainFiles, name: str) -> bool:
     """Return whether files of the folder of this name are recorded."""
-    return any(not one.endswith(_SAME) for one in files.names(_place(name)))
+    return any(not _is_note(one) for one in files.names(_place(name)))
+
+
+def is_of_another_machine(files: BrainFiles, name: str) -> bool:
+    """Return whether the folder of this name was synced on other machines only; earlier versions did not note that."""
+    notes = [one for one in files.names(_place(name)) if _MACHINE in one]
+    return bool(notes) and _machine_note(name) not in notes
+
+
+def is_machine_noted(files: BrainFiles, name: str) -> bool:
+    """Return whether it is noted that the folder of this name was synced on this machine."""
+    return files.exists(_machine_note(name))
+
+
+def note_machine(files: BrainFiles, name: str) -> None:
+    """Note that the folder of this name was synced on this machine, in a transaction."""
+    files.write(_machine_note(name), b"{}\n")
+
+
+def on_this_machine(name: str) -> str:
+    """Return the name of a place for a note that holds on this machine only."""
+    return f"{name}#{_machine()}"
+
+
+def _machine() -> str:
+    return digest_of(platform.node())[:12]
+
+
+def _machine_note(name: str) -> str:
+    return f"{_place(name)}{_MACHINE}{_machine()}.json"
+
+
+def _is_note(file: str) -> bool:
+    return file.endswith(_SAME) or _MACHINE in file
 
 
 def recorded_folders(files: BrainFiles) -> list[str]:
     """Return the names of all folders with recorded files; raises StorageError if a record cannot be read."""
     one_of_each = {
-        name.rpartition("/")[0]: name
-        for name in files.names(_FOLDER, recursive=True)
-        if not name.endswith(_SAME)
+        name.rpartition("/")[0]: name for name in files.names(_FOLDER, recursive=True) if not _is_note(name)
     }
     return [_named(files, name, data, "folder") for name, data in files.contents(list(one_of_each.values()))]
 

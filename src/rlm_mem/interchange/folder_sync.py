@@ -76,7 +76,7 @@ class FolderSync:
         self.folder = folder
         self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
         self._known = FolderName(store, self._root, known_as)
-        self._name = self._known.name
+        self._name, self._is_named = self._known.name, known_as is not None
         if (ask or follow) and known_as is None:
             self._known.refuse_taken()
         self._asks = ask and known_as is None and self._known.is_new
@@ -93,7 +93,12 @@ class FolderSync:
         self._ledger = ledger or Ledger(store.backend.files(store.namespace), write=not dry_run)
         self._in_folder = store.backend.files(store.namespace).path(LEDGER) is not None
         self.report = FolderReport(clean(self._root), dry_run)
-        self._writer = DocumentWriter(store, self._root, self._reader, self.report, options.secrets)
+        self._writer = DocumentWriter(
+            store, self._root, self._reader, self.report, options.secrets, self._shares_its_place
+        )
+
+    def _shares_its_place(self) -> bool:
+        return self._is_named and self._known.place_is_of_another_machine()
 
     @property
     def created(self) -> list[str]:
@@ -211,6 +216,8 @@ class FolderSync:
             self._known.refuse_known(present.values())
         lost = {path for path in live if path not in present and (path in lost or self._is_missing(path))}
         changes = plan(live, record.archived(), present, lost)
+        if first and not self._is_named and any(one.former is not None for one in changes):
+            self._known.refuse_another_machine()
         changed = {change.path for change in changes}
         unchanged = [path for path in present if path not in changed]
         if self._options.again and first:

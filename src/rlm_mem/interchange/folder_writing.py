@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -34,6 +34,8 @@ class DocumentWriter:
     Args:
         root: the absolute path of the folder.
         secrets: what is done with secrets in texts that are updated.
+        shares_its_place: whether a folder of another machine is recorded by the same path, so that what is named by
+            the path belongs to that one.
 
     Attributes:
         report: counts what is done; the caller starts a new one for each transaction.
@@ -48,6 +50,7 @@ class DocumentWriter:
         reader: DocumentReader,
         report: FolderReport,
         secrets: SecretAction | None,
+        shares_its_place: Callable[[], bool],
     ) -> None:
         self.report = report
         self.recorded: set[str] = set()
@@ -56,6 +59,7 @@ class DocumentWriter:
         self._root = root
         self._reader = reader
         self._secrets = secrets
+        self._shares_its_place = shares_its_place
         self._dry_run = report.dry_run
         self._linker = AutoLinker(store)
         self._index = BatchIndex(store)
@@ -112,6 +116,8 @@ class DocumentWriter:
 
     def _conversations_of(self, path: str) -> Iterable[str]:
         """Return the possible conversations of the chunks of a file without a record."""
+        if self._shares_its_place():
+            return [self._reader.conversation(path)]
         named = self._reader.conversation(path), conversation_of(str(self._reader.folder.path / path))
         return dict.fromkeys(
             chain(named, map(conversation_of, (f"{self._root}/{path}", stored_path(f"{self._root}/{path}"))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
@@ -13,7 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from rlm_mem import __version__
-from rlm_mem.access.grants import OWNER, Caller
+from rlm_mem.access.grants import OWNER, Caller, name_of_client
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp import prompts, resources
 from rlm_mem.mcp.service import OfferedTool, Service, input_schema, output_schema
@@ -85,7 +86,12 @@ class McpServer:
             about = context.session.client_params
             self.service.opened.name_session("" if about is None else about.client_info.name)
             return Caller(OWNER)
-        return Caller() if context.request is None else self._client_of(context.request.scope)
+        if context.request is None:
+            return Caller()
+        caller, about = self._client_of(context.request.scope), context.session.client_params
+        if caller.session or about is None:
+            return caller
+        return replace(caller, session=name_of_client(about.client_info.name))
 
     # --- tools -----------------------------------------------------------------------------------------
 

@@ -123,11 +123,8 @@ _FUNCTIONS: dict[type[Request], Callable[[Context, Any], Any]] = {
 
 
 def _batch(context: Context, request: BatchRequest) -> BatchDone:
-    from rlm_mem.store.core.erasing import PreparedErasure
-
     done: list[StepDone] = []
-    erasure = PreparedErasure(context.memory.store)
-    context = replace(context, erasure=erasure)
+    context = replace(context, in_batch=True)
     with context.memory.batch():
         for texts, steps in groupby(request.steps, lambda step: isinstance(step, Remember)):
             if texts:
@@ -138,7 +135,6 @@ def _batch(context: Context, request: BatchRequest) -> BatchDone:
                     done.append(_run_step(context, step, done))
                 except (RlmMemError, Refused) as error:
                     raise Refused(_step_problem(error, len(done), step)) from error
-    erasure.finish()
     return BatchDone(done)
 
 

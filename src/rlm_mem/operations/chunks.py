@@ -347,18 +347,9 @@ def delete(context: Context, request: DeleteQuery) -> Reply[Any]:
             return Reply(ask_to_forget(context, list(asked.values())), status=202)
     if request.permanent:
         refuse_persons(context, [context.path["chunk_id"]], "erase", "a person does", archived=True)
-    erasure = context.erasure
     with matched(context) as chunk_id:
-        if request.permanent and context.memory.store.backend.in_transaction:
-            from rlm_mem.store.core.erasing import PreparedErasure
-
-            # What quotes or names it is erased once the transaction has ended.
-            erasure = erasure or PreparedErasure(context.memory.store)
-            erasure.add(chunk_id)
         if not context.memory.delete(chunk_id, request.permanent):
             raise NotFoundError(f"there is no chunk {chunk_id}")
-    if erasure is not None and context.erasure is None:
-        erasure.finish()
     return Reply(status=204)
 
 

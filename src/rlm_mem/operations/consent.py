@@ -49,7 +49,7 @@ def persons(context: Context, chunk_ids: Iterable[str], *, archived: bool = Fals
 def ask_to_forget(context: Context, chunks: Sequence[Chunk]) -> AskedPerson:
     """Ask a person to forget chunks of theirs; the chunks stay until then."""
     store = context.memory.store
-    if chunks and context.erasure is not None:  # a batch is done as a whole or not at all
+    if chunks and context.in_batch:  # a batch is done as a whole or not at all
         mark = persons_mark(store, chunks[0])
         raise _refusal(chunks[0], mark, "a batch", "forget", "ask for it in a request of its own")
     _refuse_hidden(chunks, "forget")

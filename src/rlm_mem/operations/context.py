@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import threading
 import time
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.access.grants import OWNER, Access, Caller, Permission
+from rlm_mem.access.grants import OWNER, Access, Caller, Permission, name_of_client
 from rlm_mem.access.tokens import TokenFile
 from rlm_mem.errors import AccessDenied, NotFoundError, ServerAway
 
@@ -143,10 +142,6 @@ class Settings:
     tokens: Path | None = None
 
 
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._]+")
-_MAX_NAME = 40
-"""Characters of a client's name in the audit log."""
-
 #: Maximum number of client views of a memory that are kept; an unused view takes a few kilobytes.
 _MAX_VIEWS = 1024
 
@@ -178,7 +173,7 @@ class OpenMemory:
             whole.tokens if whole else None if settings.tokens is None else TokenFile(settings.tokens)
         )
         self._whole = whole
-        self._views: OrderedDict[tuple[Access, str], OpenMemory] = OrderedDict()
+        self._views: OrderedDict[tuple[Access, str, str], OpenMemory] = OrderedDict()
         self._memory: Memory | None = None
         self._reading: OpenMemory | None = None
         self._session_named = False
@@ -210,14 +205,22 @@ class OpenMemory:
             )
         own = self.memory.store.namespace
         namespace = client.namespace_of(own, self._namespace_patterns)
-        if access.owner and namespace == own:
+        is_own = access.owner and namespace == own
+        if is_own and not client.session:
             return self
+        key = access, namespace, client.session
         with self._guard:
-            view = self._views.pop((access, namespace), None)
+            view = self._views.pop(key, None)
             if view is None:
-                settings = replace(self.settings, namespace=namespace, shared=None, actor=access.actor)
+                actor = self.settings.actor if is_own else access.actor
+                settings = replace(
+                    self.settings,
+                    namespace=namespace,
+                    shared=self.settings.shared if is_own else None,
+                    actor=f"{actor}:{client.session}" if client.session else actor,
+                )
                 view = OpenMemory(settings, access=access, whole=self)
-            self._views[access, namespace] = view
+            self._views[key] = view
             ended = self._views.popitem(last=False)[1] if len(self._views) > _MAX_VIEWS else None
         if ended is not None:
             ended.close()
@@ -285,7 +288,7 @@ class OpenMemory:
 
                 namespace = self.settings.namespace
                 assert namespace is not None, "a view has the namespace of its client"
-                self._memory = confined_memory(self._whole.memory, namespace, self.access.actor)
+                self._memory = confined_memory(self._whole.memory, namespace, self.settings.actor)
             if self._memory is None:
                 from rlm_mem.memory import Memory
 
@@ -307,7 +310,7 @@ class OpenMemory:
         with self._guard:
             if self._memory is None and not self._session_named:
                 self._session_named = True
-                name = _NOT_IN_NAMES.sub("-", client[:_MAX_NAME]).strip("-")
+                name = name_of_client(client)
                 parts = [self.settings.actor, *([name] if name else ()), secrets.token_hex(4)]
                 self.settings = replace(self.settings, actor=":".join(parts))
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.memory import Memory
     from rlm_mem.operations.runs import RunRegistry
-    from rlm_mem.store.core.erasing import PreparedErasure
 
 #: The address of the HTTP interface, below which every operation has its path.
 PREFIX = "/api/v1"
@@ -43,7 +42,7 @@ class Context:
         kept_runs: the runs of the server; None if runs are not kept, as over MCP.
         agent: whether an agent calls, or a client that may not decide in the name of a person.
         progress: called with (done, total, message).
-        erasure: of a step of a batch, what the batch erases at its end; otherwise None.
+        in_batch: whether this is a step of a batch.
     """
 
     opened: OpenMemory
@@ -53,7 +52,7 @@ class Context:
     kept_runs: RunRegistry | None = None
     agent: bool = False
     progress: Callable[[float, float | None, str], None] = no_progress
-    erasure: PreparedErasure | None = None
+    in_batch: bool = False
 
     @property
     def memory(self) -> Memory:

@@ -7,6 +7,7 @@ The host does not trust it: the program shares this process and can do anything 
 
 from __future__ import annotations
 
+import abc
 import ast
 import builtins
 import importlib
@@ -62,11 +63,17 @@ class _Expired(BaseException):
 class Worker:
     """Serves frames over descriptors 0 and 1."""
 
-    def __init__(self, wire: Any, output_limit: int) -> None:
+    def __init__(self, wire: Any, states: dict[str, tuple[str, str]], output_limit: int) -> None:
         self.wire = wire
         self.functions: set[str] = set()
         self.deadline = 0.0
         self.classes = _copy_classes()
+        self.registered = _registered(self.classes)
+        self.module_state: dict[str, Any] = {}
+        for note, _ in states.values():
+            exec(note, self.module_state)
+        put_back = "".join(source for _, source in states.values())
+        self.put_state_back = compile(put_back, "<module-state>", "exec")
         self.output_limit = output_limit
         self.request = 0
         self.host = os.getppid()
@@ -115,6 +122,16 @@ class Worker:
         # Flushing does nothing: output is sent with the next frame.
         sys.stdout = sys.stderr = types.SimpleNamespace(write=self.write, flush=lambda: None)
         signal.signal(signal.SIGALRM, self.expired)
+
+    def restore_modules(self) -> None:
+        """Undo what earlier programs changed in the state of modules, and registered with abstract classes."""
+        exec(self.put_state_back, self.module_state)
+        for kind, kept in self.registered:
+            if len(_ABC._get_dump(kind)[0]) != len(kept):
+                _ABC._reset_registry(kind)
+                for one in kept:
+                    kind.register(one)
+                _ABC._reset_caches(kind)
 
     def restore_classes(self) -> None:
         """Undo changes of a program to classes of the standard library."""
@@ -189,6 +206,7 @@ class Worker:
         """
         if restore_classes:
             self.restore_classes()
+        self.restore_modules()
         self.restore_builtins()
         for name in restored_builtins:
             self.space.pop(name, None)
@@ -319,6 +337,8 @@ class Worker:
                 os._exit(3)
 
 
+_ABC: Any = importlib.import_module("_abc")
+"""What ``abc`` is made of: only there can a registration be taken back."""
 _real_import = builtins.__import__
 _BUILTINS = {name: value for name, value in vars(builtins).items() if name not in _NO_BUILTINS}
 
@@ -346,6 +366,12 @@ def _copy_classes() -> list[tuple[type, dict[str, Any]]]:
             if isinstance(value, type) and value.__flags__ & _HEAP_TYPE:
                 found[id(value)] = (value, dict(vars(value)))
     return list(found.values())
+
+
+def _registered(classes: list[tuple[type, dict[str, Any]]]) -> list[tuple[Any, list[type]]]:
+    """Return the abstract classes, each with the classes that are registered with it."""
+    found = [kind for kind, _ in classes if isinstance(kind, abc.ABCMeta)]
+    return [(kind, [one for ref in _ABC._get_dump(kind)[0] if (one := ref()) is not None]) for kind in found]
 
 
 _HEAP_TYPE = 1 << 9
@@ -425,7 +451,7 @@ def _limit(resource: Any, memory_mb: int) -> None:
 def main() -> None:
     """Load the modules, lock the process down, and serve frames."""
     folder, memory_mb, output_limit, filtered = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-    wire, seccomp = _load(folder, "wire"), _load(folder, "seccomp")
+    wire, seccomp, module_state = (_load(folder, name) for name in ("wire", "seccomp", "module_state"))
     for name in MODULES:
         try:
             __import__(name)
@@ -441,7 +467,7 @@ def main() -> None:
     sys.argv.clear()
     sys.stdin = None
     # Output of library code, such as pprint, is collected like that of print.
-    worker = Worker(wire, output_limit)
+    worker = Worker(wire, module_state.STATES, output_limit)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.closerange(3, 256)  # libffi keeps a file open
     if resource is not None:

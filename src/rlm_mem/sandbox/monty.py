@@ -59,6 +59,7 @@ from rlm_mem.sandbox.engine import (
 )
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idioms import EMULATED, Rewritten, only_reads, rewrite
+from rlm_mem.sandbox.module_state import IN_MONTY, STATES
 from rlm_mem.sandbox.policy import ProgramNames, check_names
 from rlm_mem.sandbox.prelude import BUILTIN_PREFIX, BUILTINS, START, source
 from rlm_mem.sandbox.values import TooLarge, Variable, read_call, read_value, read_variables
@@ -472,6 +473,7 @@ class MontyEngine:
     def _prepare(self, session: MontySession, run: _Run) -> None:
         """Define the compatibility layer and the host functions if they are missing in the namespace."""
         names, used = run.names, run.used
+        self._restore_modules(session, run.program.code)
         if "base" not in self._pieces:
             bounds = self._limits.bounds
             session.feed_run(
@@ -500,6 +502,16 @@ class MontyEngine:
             if piece not in self._pieces:
                 session.feed_run(source(piece))
                 self._pieces |= {piece}
+
+    def _restore_modules(self, session: MontySession, code: str) -> None:
+        """Undo what earlier programs changed in the state of modules; note that of modules named for the first time."""
+        for module in IN_MONTY:
+            note, put_back = STATES[module]
+            if module in self._pieces:
+                session.feed_run(put_back)
+            elif module in code:
+                session.feed_run(note)
+                self._pieces |= {module}
 
     def _drive(self, session: MontySession, run: _Run, pid: int | None) -> Any:
         """Answer each snapshot until the program is complete."""

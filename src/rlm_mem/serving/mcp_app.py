@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from rlm_mem.access.grants import new_session
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -45,12 +49,16 @@ class McpApp:
             # A separate task, since sessions must end in the task in which they began, and outlive this request.
             self._serving = asyncio.create_task(self._serve(self._started))
         answer = await asyncio.shield(self._started)
-        body = (
-            await _without_surrogates(receive)
-            if scope["type"] == "http" and scope["method"] == "POST"
-            else receive
-        )
-        await answer(scope, body, send)
+        if scope["type"] == "http" and scope["method"] in ("GET", "DELETE"):
+            # A client with a session asks for messages between answers, of which there are none, and ends it.
+            await send({"type": "http.response.start", "status": 405, "headers": [(b"allow", b"POST")]})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        if scope["type"] == "http" and scope["method"] == "POST":
+            receive, client = await _without_surrogates(receive)
+            if client is not None:
+                send = _naming(new_session(client), send)
+        await answer(scope, receive, send)
 
     async def _serve(self, started: asyncio.Future[ASGIApp]) -> None:
         try:
@@ -76,8 +84,48 @@ class McpApp:
         return self._make()
 
 
-async def _without_surrogates(receive: Receive) -> Receive:
-    """Wrap ``receive`` to replace lone surrogates, which the library rejects; too large bodies pass unchanged."""
+def _naming(session: str, send: Send) -> Send:
+    """Wrap ``send`` to give a new client the id of its session, which it then sends with each request.
+
+    The server keeps nothing of it: it only tells apart who changed what.
+    """
+
+    async def named(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == 200:
+            message["headers"] = [*message.get("headers", ()), (b"mcp-session-id", session.encode())]
+        await send(message)
+
+    return named
+
+
+def _new_client(body: bytes) -> str | None:
+    """Return the name of the client that begins a session; None for any other message."""
+    if b'"initialize"' not in body:
+        return None
+    try:
+        return msgspec.json.decode(body, type=_Initialize).params.clientInfo.name
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # answered as what it is
+        return None
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Parameters(msgspec.Struct, frozen=True):
+    clientInfo: _Named = _Named()
+
+
+class _Initialize(msgspec.Struct):
+    method: Literal["initialize"]
+    params: _Parameters = _Parameters()
+
+
+async def _without_surrogates(receive: Receive) -> tuple[Receive, str | None]:
+    """Wrap ``receive`` to replace lone surrogates, which the library rejects; too large bodies pass unchanged.
+
+    Also returns the name of a client that begins a session, else None.
+    """
     from rlm_mem.mcp.messages import replace_surrogates
 
     parts: list[bytes] = []
@@ -99,4 +147,4 @@ async def _without_surrogates(receive: Receive) -> Receive:
     async def replayed() -> Message:
         return waiting.pop(0) if waiting else await receive()
 
-    return replayed
+    return replayed, None if more else _new_client(whole)

@@ -236,6 +236,21 @@ class BackendContract(StoreFixtures):
         assert store.list_chunks(archived=True) == []
         assert check(store) == []
 
+    def test_erasing_in_a_batch_leaves_no_quotation(self, store: ChunkStore) -> None:
+        """What quotes a chunk that a batch erases is erased after the commit, and not if the batch fails."""
+        text = "The walnut in the yard was planted by the grandfather of the neighbour."
+        gone = store.create_chunk(text)
+        with store.files.transaction():
+            store.files.write("personalities/MINE.md", f"# Mine\n\n{text}\n".encode())
+        with pytest.raises(_Rollback), store.batch():
+            store.delete_chunk(gone.id, permanent=True)
+            raise _Rollback
+        assert text.encode() in (store.files.read("personalities/MINE.md") or b"")
+        with store.batch():
+            assert store.delete_chunk(gone.id, permanent=True)
+        found = [where for where, data in store.backend.stored_bytes([store.namespace]) if b"walnut" in data]
+        assert found == []
+
     def test_reads_are_counted_and_are_no_change(self, store: ChunkStore, open_store: OpenStore) -> None:
         """A read increments the count, but changes neither revision nor history; counts survive closing the store."""
         made = store.create_chunk("read me")

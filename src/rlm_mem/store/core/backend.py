@@ -268,11 +268,22 @@ class Backend(Protocol):
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
         """Free unneeded space; others can read and write meanwhile."""
 
-    def rewrite_events(self, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
-        """Replace events of the audit log by the results of ``rewrite``; return how many."""
+    def rewrite_events(
+        self, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
+    ) -> int:
+        """Replace events of the audit log by the results of ``rewrite``; return how many.
+
+        Args:
+            concerns: whether any of some lines, together, may be replaced; others need not be parsed.
+        """
 
     def rewrite_stray_events(
-        self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
+        self,
+        namespaces: Collection[str],
+        rewrite: Callable[[bytes], bytes | None],
+        *,
+        concerns: Callable[[bytes], bool],
+        dry_run: bool,
     ) -> int:
         """As ``rewrite_events``, for lines that cannot be read or are of none of these namespaces.
 

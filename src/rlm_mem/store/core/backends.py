@@ -1,6 +1,6 @@
-"""Selects the backend of a place: built-in ones by scheme, those of other packages by entry point.
+"""Selects the backend of a place: built-in ones by scheme, those of other packages by entry point; loads erasing.
 
-Built-in backends are named by dotted path, so that each is imported only when needed, and ``core`` does not depend
+Both are named by dotted path, so that each is imported only when needed, and ``core`` does not depend
 on them.
 """
 
@@ -11,20 +11,33 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_mem.dsn import scheme_of, shown_dsn
-from rlm_mem.errors import RlmMemError, StorageError, StoreReadOnly
+from rlm_mem.errors import NamespaceError, RlmMemError, StorageError, StoreReadOnly
 from rlm_mem.extensions import BACKENDS, described, extension, extensions
 from rlm_mem.lazy import logger
+from rlm_mem.store.core.brain_files import ERASING
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.store.core.backend import Backend
+    from rlm_mem.store.core.brain_files import BrainFiles
 
 _logger = logger("rlm_mem.store")
 _FOLDER = "rlm_mem.store.local.local_backend:LocalBackend"
+_ERASING = "rlm_mem.store.core.erasing"
+"""Works on an open store, and loads numpy."""
 _BUILT_IN = dict.fromkeys(("postgresql", "postgres"), "rlm_mem.store.postgres.backend:PostgresBackend")
+
+
+class _OpenStore(Protocol):
+    """What is asked of a ``ChunkReader``."""
+
+    backend: Backend
+
+    @property
+    def files(self) -> BrainFiles: ...
 
 
 def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
@@ -54,6 +67,21 @@ def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
             return opened(read_only=True)  # type: ignore[no-any-return]
         except StoreReadOnly:  # there is nothing to read
             raise error from None
+
+
+def finish_erasures(store: _OpenStore) -> None:
+    """Finish, as the store is opened, erasures that were cut off: what the erased chunks left elsewhere."""
+    try:
+        if store.backend.read_only or not store.files.names(ERASING):
+            return
+        _loaded(f"{_ERASING}:finish_erasure")(store)
+    except (NamespaceError, StorageError) as error:  # no reason not to open: the next opening tries again
+        _logger.warning("an erasure that was cut off is not finished: %s", error)
+
+
+def erase_chunk(store: object, chunk_id: str) -> bool:
+    """Erase one chunk (``erasing.erase_chunk``); False if there is none."""
+    return bool(_loaded(f"{_ERASING}:erase_chunk")(store, chunk_id))
 
 
 @contextmanager

@@ -27,6 +27,8 @@ from rlm_mem.store.core.records import MIRROR
 
 JOURNAL = "log/continuum.jsonl"
 """Every change of tiered memories; in a brain folder one file for all namespaces (see ``own_lines``)."""
+ERASING = "system/erasing"
+"""Marks of erasures that are being carried out (``erasure_marks``)."""
 LEDGER = "imports/ledger.jsonl"
 """Records of earlier imports."""
 MIRRORED = "index/continuum.json"
@@ -35,6 +37,8 @@ SHOWN = "index/told.json"
 """The ids of the chunks that hooks have shown to each session, so that they are not shown twice."""
 _NAMED_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")
 """What may be the id of a chunk in a brain file or a line of the audit log, also after an escaped line break."""
+_FEW = 4
+"""Lines that are not worth to be divided (``concerned``)."""
 _MAX_ID = 126
 """Characters of the longest id of a chunk."""
 
@@ -61,6 +65,7 @@ FOLDERS = {
     "workspace": Folder("namespace", undone=False),
     "system": Folder("namespace"),
     "system/capture": Folder("namespace", undone=False),  # otherwise the next hook captures the undone text
+    ERASING: Folder("namespace", undone=False, by_hand=False, portable=False),
     "system/folders": Folder("namespace", by_hand=False, portable=False),
     "memory/short_term": Folder("namespace"),
     "memory/long_term": Folder("namespace"),
@@ -457,6 +462,23 @@ def name_at(place: str) -> tuple[str | None, str] | None:
         return (namespace, checked_name("/".join(parts))) if len(parts) > 1 else None
     except InputError:
         return None
+
+
+def concerned(lines: Sequence[bytes], concerns: Callable[[bytes], bool]) -> Iterator[int]:
+    """Yield the places of the lines that ``concerns`` accepts, or of a few too many.
+
+    It is asked of many lines together first: an erasure concerns few lines, and parsing all of them takes long.
+    """
+    waiting = [(0, len(lines))]
+    while waiting:
+        start, end = waiting.pop()
+        if start == end or not concerns(b"\n".join(lines[start:end])):
+            continue
+        if end - start <= _FEW:
+            yield from range(start, end)
+        else:
+            middle = (start + end) // 2
+            waiting += [(middle, end), (start, middle)]
 
 
 def parse_event(line: bytes) -> dict[str, Any] | None:

@@ -113,6 +113,19 @@ class ChangeRecord(msgspec.Struct, kw_only=True):
         return f"{TRANSITIONS if self.keep else UNDO}/{self.id}.json"
 
 
+class Erasure(Protocol):
+    """Chunks that a transaction deletes permanently; every backend has them recorded, and carried out."""
+
+    def delete(self, chunk_id: str) -> bool:
+        """Delete a chunk in the transaction; False if there is none."""
+
+    def record(self) -> None:
+        """Record, within the transaction as its last step, what is to be erased once it has been committed."""
+
+    def carry_out(self) -> None:
+        """Erase it everywhere, after the commit."""
+
+
 class ChangeNotes(msgspec.Struct):
     """Notes about a transaction while it is open.
 
@@ -122,6 +135,7 @@ class ChangeNotes(msgspec.Struct):
         former: former contents of the files that it changes, by namespace and name; None: not recorded.
         record: the change record, if the caller provides it.
         continues: whether earlier transactions of the same id belong to the same change.
+        erasures: what the transaction erases, by namespace (``PreparedErasure``).
     """
 
     id: str
@@ -129,6 +143,17 @@ class ChangeNotes(msgspec.Struct):
     former: dict[tuple[str, str], bytes | None] | None = None
     record: ChangeRecord | None = None
     continues: bool = False
+    erasures: dict[str, Erasure] = {}
+
+    def record_erasures(self) -> None:
+        """Record what the transaction erases, so that a crash after its commit does not skip it."""
+        for one in self.erasures.values():
+            one.record()
+
+    def carry_out_erasures(self) -> None:
+        """Erase it, after the commit."""
+        for one in self.erasures.values():
+            one.carry_out()
 
 
 _COUNTED = {"access_count": 0, "accessed_at": "", "modified_at": "", "content_hash": ""}

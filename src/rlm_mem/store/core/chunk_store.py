@@ -30,6 +30,7 @@ from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink, NotFoundErr
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import core
+from rlm_mem.store.core.backends import erase_chunk
 from rlm_mem.store.core.reader import ChunkReader
 from rlm_mem.store.core.records import ListFilter, Summary, SyncReport
 from rlm_mem.telemetry import observed
@@ -374,13 +375,24 @@ class ChunkStore(ChunkReader):
         return changed
 
     def delete_chunk(self, chunk_id: str, permanent: bool = False) -> bool:
-        """Move a chunk to the archive, or delete it permanently with its versions and the links to it.
+        """Move a chunk to the archive, or erase it with everything that quotes or names it (docs/security.md, Erasing).
+
+        In a batch, what quotes or names it is erased once the batch has been committed.
 
         Returns:
             False if there is no such chunk (a permanent delete also finds archived ones).
         """
-        for_good = check_flag(permanent, "permanent")
-        return self._writer.erase(chunk_id) if for_good else self._writer.archive(chunk_id)
+        if not check_flag(permanent, "permanent"):
+            return self._writer.archive(chunk_id)
+        return erase_chunk(self, chunk_id)
+
+    def drop_chunk(self, chunk_id: str) -> bool:
+        """Delete a chunk, active or archived, with its versions and the links to it, as a part of its erasure.
+
+        Returns:
+            False if there is no such chunk.
+        """
+        return self._writer.erase(chunk_id)
 
     def settle(self, chunk_id: str) -> None:
         """Make a chunk's replacements consistent with the chunks at their other ends, after an undo."""

@@ -1,21 +1,24 @@
 """Erases a person, a source or a namespace, and returns a report with which the erasure can be verified.
 
 The order makes it safe to kill the process: derived data is erased first (brain files, audit log, change records),
-then the chunks by which it is found, then the index. A second run continues; a marker in ``system/`` records that
-the index still has to be cleaned, and of chunks that were named by their ids which ones, with their fingerprints.
+then the chunks by which it is found, then the index. A second run continues; a mark in ``system/`` records that
+the index still has to be cleaned. Of chunks that were named by their ids the mark says which ones, with their
+fingerprints, and the next opening for writing finishes it. If a transaction deletes such chunks, the mark is a part of
+it, and the rest follows its commit.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from rlm_mem.arguments import check_flag, check_function, check_kind
 from rlm_mem.chunk import (
@@ -29,6 +32,7 @@ from rlm_mem.chunk import (
 from rlm_mem.chunk.types import amount
 from rlm_mem.errors import ConflictError, InputError, StorageError
 from rlm_mem.store.core.brain_files import (
+    ERASING,
     JOURNAL,
     MIRRORED,
     OF_BRAIN,
@@ -43,14 +47,15 @@ from rlm_mem.store.core.brain_files import (
 from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, owners
+from rlm_mem.store.core.erasure_marks import MARK, Ends, Mark, marks
 from rlm_mem.store.core.succession import successions
 from rlm_mem.store.core.traces import ErasureReport, Fingerprint, Matcher, fingerprints_of
 
 if TYPE_CHECKING:
     from rlm_mem.results import Progress
+    from rlm_mem.store.core.changes import WriteTransaction
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-MARK = "system/erasing.json"
 _UNREAD = (
     "{} that cannot be read: rlm-mem store check names them; erase again when they are repaired or removed"
 )
@@ -129,70 +134,97 @@ def erase(
         raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
     if planned is not None:
         planned(report)
-    with _in_part():
+    mark = None
+    if wanted is not None:
+        mark = Mark(namespace=store.namespace, report=replace(report, files=[]), ends=plan.ends)
+        mark.write(store)
+    with _carrying_out(store, mark):
         _carry_out(store, plan)
     return report
 
 
-class PreparedErasure:
-    """Erases chunks that a transaction deletes, all at once after it: every erasure cleans the whole store."""
+def erase_chunk(store: ChunkStore, chunk_id: str) -> bool:
+    """Erase one chunk: at once, or in a transaction as soon as that has been committed; False if there is none.
 
-    def __init__(self, store: ChunkStore) -> None:
-        self._store = store
-        self._plan: _Plan | None = None
+    Raises:
+        StoreReadOnly, StorageError: the store cannot be written; after a commit, the next opening finishes the erasure.
+    """
+    backend, here = store.backend, store.namespace
+    if not backend.in_transaction:
+        known = NamespaceReader(store).states(check_chunk_ids([chunk_id]))
+        return bool(known and erase(store, chunk_ids=[chunk_id], dry_run=False).chunk_ids)
+    with backend.transaction(here) as transaction:
+        erasures = transaction.change.erasures
+        if here not in erasures:
+            erasures[here] = _ErasureInTransaction(store, transaction)
+        return erasures[here].delete(chunk_id)
 
-    def add(self, chunk_id: str) -> None:
-        """Read a chunk before it is deleted."""
-        if self._plan is None:
-            report = ErasureReport(
-                at=format_time(self._store.clock()), dry_run=False, salt=secrets.token_hex(8)
-            )
-            self._plan = _plan_of(self._store, report)
+
+class _ErasureInTransaction:
+    """Erases the chunks that a transaction deletes, all at once after it: every erasure cleans the whole store."""
+
+    def __init__(self, store: ChunkStore, transaction: WriteTransaction) -> None:
+        self._store, self._transaction = store, transaction
+        report = ErasureReport(at=format_time(store.clock()), dry_run=False, salt=secrets.token_hex(8))
+        self._plan = _Plan([store.namespace], {}, Matcher(report))
+        self._mark = Mark(namespace=store.namespace, report=report)
+
+    def delete(self, chunk_id: str) -> bool:
+        """Delete a chunk in the transaction; False if there is none."""
         _add_chunks(self._store, self._plan, check_chunk_ids([chunk_id]))
+        return self._store.drop_chunk(chunk_id)
 
-    def finish(self) -> None:
-        """Erase the chunks, after the transaction."""
-        if self._plan is not None:
-            finish_erasure(self._store)  # whose mark this one replaces
-            with _in_part():
-                _carry_out(self._store, _completed(self._store, self._plan))
+    def record(self) -> None:
+        report = self._mark.report
+        report.fingerprints, self._mark.ends = list(self._plan.prints), self._plan.ends
+        self._mark.write(self._store)
+        events = self._transaction.events
+        events[:] = _of_erasure(events, set(report.chunk_ids))
+
+    def carry_out(self) -> None:
+        _finish(self._store, self._mark, committed=True)
 
 
 def finish_erasure(store: ChunkStore) -> None:
-    """Finish an erasure of chunks by their ids that was cut off: the chunks may be gone, and quotations be left."""
-    marked = _of_mark(store)
-    if marked is None or store.backend.read_only:
-        return
-    runs = store.files.runs()
-    plan = _Plan(list(dict.fromkeys([*owners(store, runs), store.namespace])), runs, Matcher(marked.report))
-    plan.found = {name: [] for name in plan.spaces} | {marked.namespace: marked.report.chunk_ids}
-    with _in_part():
-        _carry_out(store, plan)
+    """Finish erasures of chunks by their ids that were cut off: the chunks may be gone, and quotations be left."""
+    if not store.backend.read_only:
+        for mark in marks(store):
+            mark.write(store)
+            _finish(store, mark)
 
 
-class _Mark(msgspec.Struct):
-    """The marker of an erasure of chunks by their ids; that of a person or source names nothing."""
+def _finish(store: ChunkStore, mark: Mark, *, committed: bool = False) -> None:
+    with _carrying_out(store, mark, committed=committed):
+        plan = _plan_of(store, mark.report)
+        plan.found = {name: [] for name in plan.spaces} | {mark.namespace: list(mark.report.chunk_ids)}
+        plan.prints, plan.ends = dict.fromkeys(mark.report.fingerprints), mark.ends
+        _carry_out(store, _completed(store, plan))
 
-    namespace: str
-    report: ErasureReport
 
+@contextmanager
+def _carrying_out(store: ChunkStore, mark: Mark | None, *, committed: bool = False) -> Iterator[None]:
+    """Hold the mark of an erasure during the block; if that fails, any process may finish it.
 
-def _of_mark(store: ChunkStore) -> _Mark | None:
+    ``committed``: it follows a transaction.
+    """
     try:
-        found = msgspec.json.decode(store.files.read(MARK) or b"{}", type=_Mark)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return None if store.confined and found.namespace != store.namespace else found
+        with _in_part(committed=committed):
+            yield
+            if mark is not None:
+                store.files.remove(mark.name)
+    except BaseException:
+        if mark is not None:
+            with suppress(StorageError):  # at worst it is finished once this process has ended
+                mark.write(store, at_work=False)
+        raise
 
 
 def _carry_out(store: ChunkStore, plan: _Plan) -> None:
     """Erase what was planned; a second run continues where one was cut off."""
     report, pending = plan.needles.report, store.files.exists(MARK)
     is_by_id = (report.person, report.source, report.namespace) == (None,) * 3
-    owner = next((name for name, ids in plan.found.items() if ids), store.namespace)
-    mark = _Mark(owner, msgspec.structs.replace(report, files=[])) if is_by_id else None
-    if not (pending and is_by_id and _of_mark(store) == mark):
-        store.files.write(MARK, b"{}" if mark is None else msgspec.json.encode(mark))
+    if not is_by_id:
+        store.files.write(MARK, b"{}")
     changed = [name for name in plan.found if _erase_in(store, name, plan)]
     plan.runs = store.files.runs()
     for name in changed:
@@ -221,6 +253,7 @@ class _Plan:
         strays: those of them that no longer exist, but have former versions.
         versioned: ids of chunks with former versions, in the namespaces of ``found``.
         prints: fingerprints of the chunks, in order.
+        ends: the end of the validity of the chunks that they replaced, before that.
     """
 
     spaces: list[str]
@@ -230,6 +263,7 @@ class _Plan:
     strays: dict[str, list[str]] = field(default_factory=dict)
     versioned: set[str] = field(default_factory=set)
     prints: dict[Fingerprint, None] = field(default_factory=dict)
+    ends: Ends = field(default_factory=dict)
 
 
 def _planned(store: ChunkStore, report: ErasureReport, progress: Progress | None) -> _Plan:
@@ -280,6 +314,7 @@ def _add_chunks(store: ChunkStore, plan: _Plan, ids: Sequence[str]) -> None:
         known.update(strays)
     for chunk in reader.chunks(new).values():
         _add_prints([chunk, *reader.former(chunk.id)], plan)
+        _add_ends(chunk, plan)
         plan.versioned.add(chunk.id)
     plan.needles.report.chunk_ids += [one for one in new if one in known]
 
@@ -298,9 +333,9 @@ def _completed(store: ChunkStore, plan: _Plan) -> _Plan:
 def _is_quoted(store: ChunkStore, plan: _Plan, needles: Matcher) -> bool:
     for name in plan.spaces:
         reader = NamespaceReader(store, name)
-        for file in reader.file_names(plan.runs):
-            data = None if file.startswith((UNDO, TRANSITIONS)) else reader.stored.read(file)
-            if data is not None and next(needles.places(data), None) is not None:
+        names = [one for one in reader.file_names(plan.runs) if not one.startswith((UNDO, TRANSITIONS))]
+        for _, data in reader.stored.contents(names):
+            if next(needles.places(data), None) is not None:
                 return True
     return False
 
@@ -317,20 +352,19 @@ def _erase_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
     report.events += store.backend.rewrite_events(
         name,
         partial(_redacted_event, needles=plan.needles, erased_ids=erased_ids),
+        concerns=partial(_concerns, needles=plan.needles, erased_ids=erased_ids),
         dry_run=report.dry_run,
     )
     if not report.dry_run:
         part = store.confined_to(name, actor=store.actor)
-        ends: dict[tuple[str, str], str | None] = {}
         for start in range(0, len(ids), _LOT):
             for chunk in reader.chunks(ids[start : start + _LOT]).values():
-                for old_id, link in successions(chunk).items():
-                    ends[chunk.id, old_id] = link.extra.get("former_valid_to")
+                _add_ends(chunk, plan)
             with part.backend.transaction(name) as transaction:
                 for chunk_id in ids[start : start + _LOT]:
-                    part.delete_chunk(chunk_id, permanent=True)
+                    part.drop_chunk(chunk_id)
                 transaction.events[:] = _of_erasure(transaction.events, erased_ids)
-        _clean_versions(NamespaceWriter(part, name), erased_ids, ends)
+        _clean_versions(NamespaceWriter(part, name), erased_ids, plan.ends)
         store.backend.erase_stray_versions(name, plan.strays.get(name, ()))
     return bool(ids) or len(report.files) + report.events > before
 
@@ -343,27 +377,32 @@ def _clean_shared(store: ChunkStore, plan: _Plan) -> None:
         report.remaining.append(_TORN)
         return
     rewrite = partial(_redacted_line, needles=plan.needles, erased_ids=erased_ids)
+    concerns = partial(_concerns, needles=plan.needles, erased_ids=erased_ids)
     report.events += store.backend.rewrite_stray_events(
-        {*plan.spaces, *plan.found}, rewrite, dry_run=report.dry_run
+        {*plan.spaces, *plan.found}, rewrite, concerns=concerns, dry_run=report.dry_run
     )
 
 
 @contextmanager
-def _in_part() -> Iterator[None]:
-    """Say in a store error, instead of that nothing was changed, that part of the erasure may be done."""
+def _in_part(*, committed: bool) -> Iterator[None]:
+    """Say in a store error, instead of that nothing was changed, that part of the erasure may be done.
+
+    ``committed``: the transaction that deleted the chunks was.
+    """
     try:
         yield
     except StorageError as error:
         message = error.message.removesuffix(": nothing was changed")
-        raise type(error)(
-            f"{message}: part may be erased", hint=error.hint or "repeat the erasure"
-        ) from error
+        done, then = "part may be erased", error.hint or "repeat the erasure"
+        if committed:
+            done = "the change was made, but what else names the deleted chunks may not be erased yet"
+            then = "do not repeat the change: the next opening of the memory finishes it"
+        raise type(error)(f"{message}: {done}", hint=then) from error
 
 
 def _drop_undo_records(reader: NamespaceReader, needles: Matcher, erased_ids: set[str]) -> None:
     """Remove records of the change that cleaned the files, since they contain the former content."""
-    for name in reader.stored.names(UNDO, recursive=True):
-        data = reader.stored.read(name) or b""
+    for name, data in reader.stored.contents(reader.stored.names(UNDO, recursive=True)):
         if needles.report.namespace == reader.namespace or needles.found(data) or named_ids(data, erased_ids):
             reader.stored.remove(name)
 
@@ -419,6 +458,11 @@ def _is_erased(states: list[Chunk], plan: _Plan) -> bool:
     return True
 
 
+def _add_ends(chunk: Chunk, plan: _Plan) -> None:
+    for old_id, link in successions(chunk).items():
+        plan.ends.setdefault(chunk.id, {})[old_id] = link.extra.get("former_valid_to")
+
+
 def _add_prints(states: list[Chunk], plan: _Plan) -> None:
     for one in states:
         plan.prints.update(dict.fromkeys(fingerprints_of(plan.needles.report.salt, one.content)))
@@ -471,10 +515,10 @@ def _clean_files(reader: NamespaceReader, names: list[str], needles: Matcher, er
     erase_all = report.namespace is not None
     in_folder = reader.stored.path("system") is not None  # whether namespaces share some files
     shared = (*(f"{folder}/" for folder in OF_BRAIN), JOURNAL) if in_folder else ()
-    for name in sorted(names, key=lambda one: one.startswith(UNDO)):
-        data = reader.stored.read(name) if name != MARK else None
-        if data is None:
-            continue
+    ordered = sorted(
+        (one for one in names if not one.startswith(ERASING)), key=lambda one: one.startswith(UNDO)
+    )
+    for name, data in reader.stored.contents(ordered):
         record = name.startswith(_RECORDS)
         is_owned = erase_all and not name.startswith(shared)
         mentions = named_ids(data, erased_ids) if record or not erase_all else set()
@@ -502,13 +546,11 @@ def _clean_files(reader: NamespaceReader, names: list[str], needles: Matcher, er
                 reader.stored.write(name, data)
 
 
-def _clean_versions(
-    writer: NamespaceWriter, erased_ids: set[str], ends: Mapping[tuple[str, str], str | None]
-) -> None:
+def _clean_versions(writer: NamespaceWriter, erased_ids: set[str], ends: Ends) -> None:
     """Take links to erased chunks, and replacements by them, out of the former versions of the others.
 
     Args:
-        ends: the end of the validity of a chunk before it was replaced, by the ids of its successor and its own.
+        ends: the end of the validity of a chunk before it was replaced.
     """
     for page in writer.pages() if erased_ids else ():
         with writer.transaction() as transaction:
@@ -517,7 +559,7 @@ def _clean_versions(
                 former.links = [link for link in links if link.target_id not in erased_ids]
                 if by in erased_ids:
                     former.metadata.superseded_by = None
-                    former.metadata.valid_to = ends.get((str(by), former.id))
+                    former.metadata.valid_to = ends.get(str(by), {}).get(former.id)
                 if by in erased_ids or len(former.links) < len(links):
                     transaction.keep(former)
 
@@ -530,9 +572,8 @@ def _end_runs(reader: NamespaceReader, runs: Runs, needles: Matcher, erased_ids:
     """
     names = [one for one in reader.file_names(runs) if one.startswith("trajectories/")]
     _clean_files(reader, names, needles, erased_ids)
-    for name in [*names, *runs.get(None, ())]:
-        data = reader.stored.read(name)
-        if data is not None and is_open_run(data):
+    for name, data in reader.stored.contents([*names, *runs.get(None, ())]):
+        if is_open_run(data):
             reader.stored.remove(name)
             needles.report.files.append(f"{reader.namespace}: {name}")
 
@@ -553,12 +594,21 @@ def _redacted(data: bytes, needles: Matcher, erased_ids: set[str], *, by_line: b
     return b"".join(kept)
 
 
+def _concerns(lines: bytes, needles: Matcher, erased_ids: set[str]) -> bool:
+    """Return whether any of these lines of the audit log may have to be rewritten."""
+    is_escaped = b"\\u" in lines  # as no line of this program is: what it says shows only when it is parsed
+    is_whole = needles.report.namespace is not None or is_escaped
+    return is_whole or needles.found(lines) or bool(named_ids(lines, erased_ids))
+
+
 def _redacted_event(event: dict[str, Any], needles: Matcher, erased_ids: set[str]) -> dict[str, Any] | None:
     """Return an audit event without its data about erased chunks; None: the event is unchanged."""
     ids = [one for one in (event.get("chunk_id"), *(event.get("chunk_ids") or ())) if isinstance(one, str)]
     if needles.report.namespace is not None:
         if event.get("erased") or event.get("op") == "erase":
             return None
+    elif event.get("op") == "erase" and "before" not in event:
+        return None  # the line of an erasure itself
     elif not needles.found(data := msgspec.json.encode(event)) and (
         erased_ids.isdisjoint(ids) or event.get("erased")
     ):
@@ -567,13 +617,18 @@ def _redacted_event(event: dict[str, Any], needles: Matcher, erased_ids: set[str
 
 
 def _of_erasure(events: Iterable[dict[str, Any]], erased_ids: set[str]) -> list[dict[str, Any]]:
-    """Return the lines that an erasure logs: of an erased chunk only that it was, without the hash of its text."""
-    kept = []
+    """Return the lines that an erasure logs: of an erased chunk only that it was, without the hash of its text.
+
+    ``made``: the same change had created it, so that it does not keep the change from being undone.
+    """
+    events, kept = list(events), list[dict[str, Any]]()
+    made = {event.get("chunk_id") for event in events if event["op"] == "create"}
     for event in events:
         if event.get("chunk_id") not in erased_ids:
             kept.append(_without_ids(event, erased_ids))
         elif event["op"] == "erase":
-            kept.append({name: value for name, value in event.items() if name != "before"})
+            line = {name: value for name, value in event.items() if name != "before"}
+            kept.append(line | ({"made": True} if event["chunk_id"] in made else {}))
     return kept
 
 

@@ -31,7 +31,7 @@ from rlm_mem.errors import InvalidQuery, NamespaceError, ServerAway, StorageErro
 from rlm_mem.lazy import logger
 from rlm_mem.store import core
 from rlm_mem.store.core import visible
-from rlm_mem.store.core.backends import open_backend
+from rlm_mem.store.core.backends import finish_erasures, open_backend
 from rlm_mem.store.core.records import (
     ARCHIVED,
     ConversationInfo,
@@ -116,15 +116,12 @@ class ChunkReader:
         confined: bool = False,
     ) -> None:
         place = checked_place(base_path)
-        folder = place if isinstance(place, Path) else None
-        self._folder = folder
+        self._folder = folder = place if isinstance(place, Path) else None
         check_flag(read_only, "read_only")
         check_function(clock, "clock")
-        self.config = (
-            Config.load(folder.absolute().parent if folder else None)
-            if config is None
-            else check_kind(config, Config, "config")
-        )
+        if config is None:
+            config = Config.load(folder.absolute().parent if folder else None)
+        self.config = check_kind(config, Config, "config")
         self.namespace = check_namespace(self.config.store.namespace if namespace is None else namespace)
         self.trust_levels = self.config.trust.levels(self.namespace)
         """Trust levels of new chunks of the namespace, by origin."""
@@ -142,6 +139,8 @@ class ChunkReader:
         self.backend: Backend = open_backend(place, self.config, read_only)
         self._written = Event()
         """Set by a change, including those through a store that ``confined_to`` returned."""
+        if not read_only:
+            finish_erasures(self)
 
     @cached_property
     def _writer(self) -> Writer:

@@ -114,6 +114,8 @@ class Matcher:
         There a line break is "\\n", whose letter would hide the beginning of a name; recorded output of programs is
         often escaped once more.
         """
+        if self.pattern.pattern == _MATCHES_NOTHING:
+            return False
         text = data.decode("utf-8", "replace")
         for _ in range(_ESCAPED):
             if self.pattern.search(normalise_unicode("NFC", text)):
@@ -128,7 +130,8 @@ class Matcher:
         if len(data) < _WINDOW or not len(self._sums):
             return
         sums = _sums(data)
-        for place in np.flatnonzero(np.isin(sums, self._sums)).tolist():
+        nearest = np.minimum(np.searchsorted(self._sums, sums), len(self._sums) - 1)
+        for place in np.flatnonzero(self._sums[nearest] == sums).tolist():
             found = Fingerprint(int(sums[place]), _hash(self.report.salt, data[place : place + _WINDOW]))
             if found.hash in self._known[found.sums]:
                 yield found

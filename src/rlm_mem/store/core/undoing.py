@@ -122,7 +122,7 @@ def record_of(store: ChunkStore, change: LoggedChange) -> ChangeRecord | None:
 
 def why_final(store: ChunkStore, change: LoggedChange) -> str:
     """Return why a change can never be undone, as a sentence; empty if it may be."""
-    created = {one.get("chunk_id") for one in change.events if one["op"] == "create"}
+    created = {one.get("chunk_id") for one in change.events if one["op"] == "create" or one.get("made")}
     erased = [str(one.get("chunk_id")) for one in change.events if one["op"] == "erase"]
     gone = next((one for one in erased if one not in created), None)
     if gone is not None:
@@ -198,7 +198,7 @@ def _chunk(event: dict[str, Any]) -> str:
 def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) -> None:
     first, last = events[0], events[-1]
     if any(one["op"] == "erase" for one in events):
-        if first["op"] == "create":
+        if first["op"] == "create" or first.get("made"):
             return
         raise ConflictError(f"{chunk_id} was deleted permanently, which cannot be undone")
     row = store.backend.find(store.namespace, chunk_id)

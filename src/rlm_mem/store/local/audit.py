@@ -18,7 +18,7 @@ import msgspec
 from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
-from rlm_mem.store.core.brain_files import parse_event
+from rlm_mem.store.core.brain_files import concerned, parse_event
 from rlm_mem.store.core.changes import Rewrite
 from rlm_mem.store.core.files import make_folder
 from rlm_mem.store.core.records import log_events
@@ -182,8 +182,13 @@ class EventLog:
             except OSError as error:
                 raise files.unreadable(path, error) from error
 
-    def rewrite(self, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
-        """Replace the lines of a namespace for which ``rewrite`` returns an event; return how many were replaced."""
+    def rewrite(
+        self, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
+    ) -> int:
+        """Replace the lines of a namespace for which ``rewrite`` returns an event; return how many were replaced.
+
+        ``concerns`` is as in ``Backend.rewrite_events``.
+        """
 
         def replaced(_: bytes, event: dict[str, Any] | None) -> bytes | None:
             if event is None or event.get("ns") != namespace or not _is_sound(event):
@@ -191,10 +196,15 @@ class EventLog:
             made = rewrite(event)
             return None if made is None else msgspec.json.encode(made) + b"\n"
 
-        return self._replace_lines(replaced, dry_run=dry_run)
+        return self._replace_lines(replaced, concerns, dry_run=dry_run)
 
     def rewrite_strays(
-        self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
+        self,
+        namespaces: Collection[str],
+        rewrite: Callable[[bytes], bytes | None],
+        *,
+        concerns: Callable[[bytes], bool],
+        dry_run: bool,
     ) -> int:
         """Replace lines that cannot be read, or are of other namespaces, by what ``rewrite`` returns (None: unchanged).
 
@@ -206,10 +216,14 @@ class EventLog:
             is_known = event is not None and _is_sound(event) and event.get("ns") in namespaces
             return None if is_known else rewrite(line)
 
-        return self._replace_lines(replaced, dry_run=dry_run)
+        return self._replace_lines(replaced, concerns, dry_run=dry_run)
 
     def _replace_lines(
-        self, replaced: Callable[[bytes, dict[str, Any] | None], bytes | None], *, dry_run: bool
+        self,
+        replaced: Callable[[bytes, dict[str, Any] | None], bytes | None],
+        concerns: Callable[[bytes], bool],
+        *,
+        dry_run: bool,
     ) -> int:
         count = 0
         for path in [*self._months(), *self._months("reads-")]:
@@ -218,7 +232,8 @@ class EventLog:
             except OSError as error:
                 raise files.unreadable(path, error) from error
             changed = False
-            for place, line in enumerate(lines):
+            for place in concerned(lines, concerns):
+                line = lines[place]
                 made = replaced(line, parse_event(line))
                 if made is not None:
                     lines[place], changed, count = made, True, count + 1

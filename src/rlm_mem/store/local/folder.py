@@ -296,9 +296,13 @@ def former_versions(
         pending: revision and file of a further version, which an open transaction will keep.
     """
     found: list[Version] = []
-    folder = layout.versions(chunk_id)
-    paths = folder.glob("*.json") if folder.is_dir() else ()
-    places = {int(path.stem): path for path in paths if path.stem.isdecimal()}
+    # A path as text: an erasure looks at every chunk, and few have former versions.
+    try:
+        with os.scandir(layout.place(f"archive/versions/{check_chunk_id(chunk_id)}")) as entries:
+            found_files = [Path(entry.path) for entry in entries if entry.name.endswith(".json")]
+    except (FileNotFoundError, NotADirectoryError):
+        found_files = []
+    places = {int(path.stem): path for path in found_files if path.stem.isdecimal()}
     places.update([pending] if pending is not None else ())
     for revision, path in sorted(places.items()):
         if revision >= below:

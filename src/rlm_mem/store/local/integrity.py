@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rlm_mem.chunk import (
     NEWER_VERSION,
@@ -51,7 +51,10 @@ from rlm_mem.store.local.schema import in_pages, shows_damage
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.local.folder import FileTransaction
     from rlm_mem.store.local.local_index import LocalIndex
 
 _NOTES = (".md", ".markdown")
@@ -469,6 +472,11 @@ def _keep_change(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool
     return True
 
 
+def _changing(store: ChunkStore, namespace: str) -> AbstractContextManager[FileTransaction]:
+    """Open a transaction of the folder, which also removes files."""
+    return cast("AbstractContextManager[FileTransaction]", store.backend.transaction(namespace))
+
+
 def _keep_both(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
     """Store what the unused file of a chunk says as a chunk of its own, or set the file aside if it says nothing else.
 
@@ -493,11 +501,11 @@ def _keep_both(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
         own.revision, own.metadata.superseded_by, own.metadata.provenance = 1, None, origin
         own.metadata.content_hash, own.tokens = content_hash(own.content), count_tokens(own.content)
         part = store.confined_to(own.namespace, actor=store.actor)
-        with part.batch():
+        with _changing(store, own.namespace) as transaction:
             while own.id == copy.id or store.backend.id_taken(own):
                 own.id = new_chunk_id(store.clock())
             part.adopt(own, archived=status_at(finding.file or "") == ARCHIVED)
-        files.remove(path)
+            transaction.remove_file(path)  # with it: a crash between the two would store it twice
     store.sync(full=True)
     return True
 
@@ -535,8 +543,11 @@ def _restore_version(store: ChunkStore, index: LocalIndex, finding: Finding) -> 
     files.make_folder(kept.parent)
     chunk = versions[-1].chunk
     chunk.revision += 1
-    files.publish(path, kept)
+    # Copied, then replaced: a crash in between must not leave the chunk without a file.
+    files.link_or_copy(path, kept)
+    with _changing(store, store.namespace) as transaction:
+        transaction.put(chunk, status=status_at(finding.file or ""), keep_version=False)
+        if not path.samefile(layout.absolute(layout.path_of(chunk, status_at(finding.file or "")))):
+            transaction.remove_file(path)
     store.sync(full=True)
-    with store.backend.transaction(store.namespace) as transaction:
-        transaction.put(chunk, status=status_at(finding.file or ""))
     return True

@@ -127,6 +127,7 @@ class LocalBackend(LocalIndex, Backend):
                 rows.touch(reads)
             with operation("write", backend="local"):
                 yield current
+                current.change.record_erasures()
                 current.commit()
         except BaseException as error:
             current.rollback()
@@ -142,6 +143,7 @@ class LocalBackend(LocalIndex, Backend):
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
         log_events(current.events)
+        current.change.carry_out_erasures()
 
     def _roll_back(self) -> None:
         """Release the write lock, if the calling thread has it outside of a batch."""
@@ -480,16 +482,23 @@ class LocalBackend(LocalIndex, Backend):
             self.fold_reads()
         return back_up_folder(store, self, target, progress=progress, source=source)
 
-    def rewrite_events(self, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
+    def rewrite_events(
+        self, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
+    ) -> int:
         # In a transaction, no other process appends an event of a change meanwhile.
         with contextlib.nullcontext() if dry_run else self.transaction(namespace):
-            return self._log.rewrite(namespace, rewrite, dry_run=dry_run)
+            return self._log.rewrite(namespace, rewrite, concerns=concerns, dry_run=dry_run)
 
     def rewrite_stray_events(
-        self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
+        self,
+        namespaces: Collection[str],
+        rewrite: Callable[[bytes], bytes | None],
+        *,
+        concerns: Callable[[bytes], bool],
+        dry_run: bool,
     ) -> int:
         with contextlib.nullcontext() if dry_run else self.transaction(""):
-            return self._log.rewrite_strays(namespaces, rewrite, dry_run=dry_run)
+            return self._log.rewrite_strays(namespaces, rewrite, concerns=concerns, dry_run=dry_run)
 
     def _kept_versions(self) -> Iterator[Path]:
         """Yield the folders of former versions, each named after its chunk."""

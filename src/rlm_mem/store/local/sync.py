@@ -12,6 +12,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -288,6 +289,10 @@ def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
         connection.execute(f"PRAGMA cache_size={cache}")
 
 
+_MANY = 500
+"""Chunks whose segments are decoded together."""
+
+
 def drop_unused_terms(connection: sqlite3.Connection) -> None:
     """Delete the terms that no chunk contains, without a commit; the others keep their numbers.
 
@@ -295,8 +300,9 @@ def drop_unused_terms(connection: sqlite3.Connection) -> None:
     a word keeps the highest one.
     """
     used: set[int] = set()
-    for (data,) in in_pages(connection, "SELECT doc, data FROM segments"):
-        decoded = decode_many([data])
+    rows = in_pages(connection, "SELECT doc, data FROM segments")
+    while lot := [data for (data,) in islice(rows, _MANY)]:
+        decoded = decode_many(lot)
         used.update(decoded.terms.tolist(), decoded.author.tolist())
     last = connection.execute("SELECT max(term) FROM terms").fetchone()[0]
     connection.execute(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rlm_mem.chunk import is_chunk_id
-from rlm_mem.store.core.brain_files import parse_event
+from rlm_mem.store.core.brain_files import concerned, parse_event
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.values import Rows, Statement, plain
 
@@ -118,15 +118,18 @@ def latest(ask: Rows, namespace: str, operations: Iterable[str]) -> dict[str, An
     return parse_event(max(newest)[1].encode()) if newest else None
 
 
-def rewrite_events(pool: Pool, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
+def rewrite_events(
+    pool: Pool, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
+) -> int:
     """Replace the payloads for which ``rewrite`` returns an event, a page at a time; return how many."""
     ns, last, count = namespace_key(namespace), -1, 0
     query = "SELECT seq, payload FROM rlm_mem.events WHERE ns = %s AND seq > %s ORDER BY seq LIMIT %s"
     while rows := pool.rows(query, (ns, last, _PAGE)):
         last = rows[-1][0]
         statements: list[Statement] = []
-        for seq, payload in rows:
-            event = parse_event(str(payload).encode())
+        lines = [str(payload).encode() for _, payload in rows]
+        for place in concerned(lines, concerns):
+            seq, event = rows[place][0], parse_event(lines[place])
             made = None if event is None else rewrite({**event, "ns": namespace})
             if made is None:
                 continue

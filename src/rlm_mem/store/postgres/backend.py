@@ -235,6 +235,7 @@ class PostgresBackend(Backend):
                 if reads:
                     current.lock(namespace).touch(reads)
                 yield current
+                current.change.record_erasures()
                 current.commit()
         except BaseException:
             current.rollback()
@@ -247,6 +248,7 @@ class PostgresBackend(Backend):
         log_events(current.events)
         if current.doubled:
             refresh_statistics(current.pool)
+        current.change.carry_out_erasures()
 
     def _begin(self, namespace: str, until: float) -> PostgresTransaction:
         while True:
@@ -570,8 +572,11 @@ class PostgresBackend(Backend):
             store, names, target, lambda name: self.pool(name).snapshot(), progress=progress, source=source
         )
 
-    def rewrite_events(self, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
-        return audit.rewrite_events(self.pool(namespace), namespace, rewrite, dry_run=dry_run)
+    def rewrite_events(
+        self, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
+    ) -> int:
+        pool = self.pool(namespace)
+        return audit.rewrite_events(pool, namespace, rewrite, concerns=concerns, dry_run=dry_run)
 
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
         """Yield the texts of chunks and former versions that do not validate."""
