@@ -203,3 +203,22 @@ def test_the_machine_names_are_those_of_the_platform() -> None:
         assert seccomp.supported()
     else:
         assert not seccomp.supported()
+
+
+@needs_filter
+def test_no_worker_compiles_its_own_code(store: ChunkStore) -> None:
+    """Python compiles a script at each start, but reads what was compiled of a module."""
+    with REPLSession(store, engine="cpython") as session:
+        session.execute("1 + 1")
+        pid = session._engine.worker_pid  # type: ignore[attr-defined]
+        executable, *given = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+    ran = subprocess.run(
+        [executable, "-v", *given],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+        env={},
+        timeout=60,
+    )
+    for name in ("cpython_worker", "wire", "seccomp"):
+        assert f"/__pycache__/{name}.cpython-".encode() in ran.stderr.replace(b"\\", b"/")

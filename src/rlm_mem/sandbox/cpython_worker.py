@@ -1,7 +1,8 @@
 """The CPython worker: a script in a separate process, locked down before it receives the first program.
 
-Started as ``python -I -S -B cpython_worker.py <folder> <flags>`` with an empty environment and two pipes. It
-loads the modules that programs may import, sets its limits, installs the system-call filter, and then serves frames.
+Imported and started by ``python -I -S -B -c "…" <folder> <flags>``, since Python would compile a script anew at each
+start, with an empty environment and two pipes. It loads the modules that programs may import, sets its limits, installs
+the system-call filter, and then serves frames.
 The host does not trust it: the program shares this process and can do anything that this code can.
 """
 
@@ -10,8 +11,7 @@ from __future__ import annotations
 import abc
 import ast
 import builtins
-import importlib
-import importlib.util
+import gc
 import os
 import reprlib
 import signal
@@ -42,14 +42,6 @@ _WITHHELD = (
     "__import__"
 )
 _NO_BUILTINS = frozenset(_WITHHELD.split())
-
-
-def _load(folder: str, name: str) -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location(f"_worker_{name}", f"{folder}/{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class _Return(BaseException):
@@ -450,15 +442,15 @@ def _limit(resource: Any, memory_mb: int) -> None:
 
 def main() -> None:
     """Load the modules, lock the process down, and serve frames."""
-    folder, memory_mb, output_limit, filtered = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-    wire, seccomp, module_state = (_load(folder, name) for name in ("wire", "seccomp", "module_state"))
+    memory_mb, output_limit, filtered = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    wire, seccomp, module_state = map(__import__, ("wire", "seccomp", "module_state"))
     for name in MODULES:
         try:
             __import__(name)
         except ImportError:
             continue
     try:
-        resource = importlib.import_module("resource")
+        resource = __import__("resource")
     except ImportError:  # some systems lack it
         resource = None
     sys.path.clear()
@@ -468,6 +460,8 @@ def main() -> None:
     sys.stdin = None
     # Output of library code, such as pprint, is collected like that of print.
     worker = Worker(wire, module_state.STATES, output_limit)
+    gc.freeze()  # what is loaded stays
+    gc.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.closerange(3, 256)  # libffi keeps a file open
     if resource is not None:
@@ -478,7 +472,3 @@ def main() -> None:
         confined = "seccomp"
     worker.send(HELLO, confined)
     worker.serve()
-
-
-if __name__ == "__main__":
-    main()

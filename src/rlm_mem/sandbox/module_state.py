@@ -2,7 +2,7 @@
 
 For each module: source that notes its state before the first program, and source that puts it back before the next.
 Both engines run it, the engine ``cpython`` for all modules, Monty for those that a program named. The names begin with
-``_rlm_``, which programs may not use. It imports nothing of the package: the worker of ``cpython`` loads it by path.
+``_rlm_``, which programs may not use. It imports nothing of the package: the worker of ``cpython`` imports it alone.
 
 Without such state are ``re`` (its cache changes no result), ``math``, ``datetime``, ``time``, ``json``, ``statistics``
 and all others that programs may import; classes written in Python are restored by the worker.
