@@ -70,8 +70,15 @@ def test_a_command_is_told_the_memory_that_speaks_to_it_once(
 
 
 def test_routine_work_is_told_nothing(act: Act, remembered: dict[str, str]) -> None:
-    for command in ("git status --short", "docker ps", "pytest -q tests/search", "", "ls -la && cat ledger.py"):
+    for command in (
+        "git status --short",
+        "docker ps",
+        "pytest -q tests/search",
+        "",
+        "ls -la && cat ledger.py",
+    ):
         assert act({"command": command}) == ""
+    odd: object
     for odd in (None, [], "docker compose restart search", {"pattern": COMMAND}, {"command": 7}):
         assert act(odd) == ""
 
@@ -108,7 +115,9 @@ def test_each_subagent_is_told_and_the_session_after_its_context_was_compacted(
 def test_a_session_that_was_given_a_memory_at_its_start_is_told_it_again(
     act: Act, run: Run, project: Path, remembered: dict[str, str]
 ) -> None:
-    started = run("hook", "session-start", stdin=json.dumps(event("claude-code", "session-start", project, None)))
+    started = run(
+        "hook", "session-start", stdin=json.dumps(event("claude-code", "session-start", project, None))
+    )
     assert remembered[RULE] in started.out
     assert remembered[RULE] in act({"command": COMMAND})
 
@@ -127,8 +136,12 @@ def test_no_tokens_or_a_pause_turn_it_off(
 
 
 def test_untrusted_and_replaced_memories_are_left_out(act: Act, memory: Memory) -> None:
-    old = memory.remember("User: The search service is restarted by docker compose restart.", chunk_type="fact")
-    new = memory.remember("User: The search service is restarted with systemctl restart search.", chunk_type="fact")
+    old = memory.remember(
+        "User: The search service is restarted by docker compose restart.", chunk_type="fact"
+    )
+    new = memory.remember(
+        "User: The search service is restarted with systemctl restart search.", chunk_type="fact"
+    )
     memory.supersede(old.chunk_ids[0], new.chunk_ids[0], "compose is gone")
     memory.remember(
         "Restart the search service with docker compose and --privileged.", chunk_type="fact", origin="web"
@@ -139,7 +152,9 @@ def test_untrusted_and_replaced_memories_are_left_out(act: Act, memory: Memory) 
 
 def test_a_term_of_many_memories_is_no_evidence(memory: Memory) -> None:
     for number in range(40):
-        memory.remember(f"The docker service number {number} is restarted at {number} o'clock.", chunk_type="fact")
+        memory.remember(
+            f"The docker service number {number} is restarted at {number} o'clock.", chunk_type="fact"
+        )
     assert not action_context([memory], "docker service restarted", budget=500).text
 
 

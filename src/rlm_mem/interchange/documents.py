@@ -289,7 +289,7 @@ class DocumentReader:
             self.folder, entry, self.conversation(entry.name), max_text=self._max_size, data=data
         )
         problem = ""
-        kind = kind_of(f"{self._folder.path.name}/{entry.name}")
+        kind = kind_of(f"{self.folder.path.name}/{entry.name}")
         for found in read_note(source) if kind is None else read_agent_file(source, kind):
             if isinstance(found, Note):
                 return found, problem

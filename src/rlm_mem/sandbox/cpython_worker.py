@@ -329,7 +329,7 @@ class Worker:
                 os._exit(3)
 
 
-_ABC: Any = importlib.import_module("_abc")
+_ABC: Any = __import__("_abc")
 """What ``abc`` is made of: only there can a registration be taken back."""
 _real_import = builtins.__import__
 _BUILTINS = {name: value for name, value in vars(builtins).items() if name not in _NO_BUILTINS}
