@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from rlm_mem.capture.rules import SHIPPED, Rules, load_rules
 from rlm_mem.capture.transcripts import SessionMessage, Speaker
-from support import Report, arguments
+from support import Report, arguments, fit_with_prior
 
 CORPORA = Path(__file__).parent / "corpora" / "sessions"
 HALVES = {"development": "development", "held out": "apart"}
@@ -155,27 +156,12 @@ def probability(signs: Sequence[int], weights: Sequence[float], base: float) -> 
 
 def fitted(rows: Sequence[Example], prior: Sequence[float]) -> tuple[list[float], float]:
     """Weights and base of a logistic regression, with a penalty on the squared distance of each weight from `prior`."""
-    weights, base = list(prior), -2.0
-    for _ in range(400):
-        gradient = [PENALTY * (weight - expected) for weight, expected in zip(weights, prior, strict=True)]
-        curvature = [PENALTY] * len(weights)
-        base_gradient, base_curvature, largest = 0.0, 1e-6, 0.0
-        for row in rows:
-            chance = probability(row.signs, weights, base)
-            error, bend = chance - row.target, max(chance * (1 - chance), 0.02)
-            base_gradient, base_curvature = base_gradient + error, base_curvature + bend
-            for sign in row.signs:
-                gradient[sign] += error
-                curvature[sign] += bend
-        for sign in range(len(weights)):
-            step = 0.3 * gradient[sign] / curvature[sign]
-            weights[sign] -= step
-            largest = max(largest, abs(step))
-        step = 0.3 * base_gradient / base_curvature
-        base -= step
-        if max(largest, abs(step)) < 1e-3:
-            break
-    return weights, base
+    shown = np.zeros((len(rows), len(prior)))
+    for number, row in enumerate(rows):
+        shown[number, list(row.signs)] = 1.0
+    wanted = np.array([row.target for row in rows])
+    weights, base = fit_with_prior(shown, wanted, penalty=PENALTY, prior=prior, base=-2.0)
+    return weights.tolist(), base
 
 
 def cross_validated(rows: Sequence[Example], prior: Sequence[float]) -> None:

@@ -23,7 +23,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from diary import CORPORA, DIARIES, ORDINARY, entries
 from offline_corpora import questions, remember
@@ -34,6 +33,7 @@ from rlm_mem.text.distinct import exceptions
 from rlm_mem.text.languages import analyser_of
 from rlm_mem.text.present import PresentQuestion, stems_in
 from rlm_mem.text.update_score import LIKELY, WEIGHTS, signs
+from support import Floats, fit_with_prior
 
 _GROUPS: dict[str, list[str]] = {}
 for _label, _file in DIARIES:
@@ -41,7 +41,7 @@ for _label, _file in DIARIES:
 _FOUND = 8  # notes of a search
 _LONGEST = 600  # characters of a note
 _RIDGE = 3.0
-_STEPS = 60
+_STEPS = 20_000
 _KINDS = ("change", "look-alike", "other")
 _WORTH = {"change": 1.0, "look-alike": 1.0, "other": 0.5}
 _PLAIN = 0.5
@@ -50,7 +50,6 @@ _PASSING = list(WEIGHTS).index("in passing")
 _GRID = tuple(-number / 10 for number in range(41))
 """Weights of "in passing" that are tried."""
 
-Floats = npt.NDArray[np.float64]
 Pair = tuple[str, tuple[float, ...] | None]
 """The kind of a pair and its signs; None for a pair that shares too little."""
 
@@ -114,19 +113,13 @@ def _pair(kind: str, question: str, earlier: Chunk, later: Chunk, found: list[Ch
 
 
 def fitted(values: Floats, wanted: Floats, worth: Floats) -> Floats:
-    """Bias and weights of a logistic regression with a ridge on standardised values, by Newton's method."""
+    """Bias and weights of a logistic regression with a penalty on the weights of standardised values."""
     mean, spread = values.mean(0), values.std(0) + 1e-9
-    design = np.c_[np.ones(len(values)), (values - mean) / spread]
-    found = np.zeros(design.shape[1])
-    ridge = np.diag([1e-6] + [_RIDGE] * values.shape[1])
-    for _ in range(_STEPS):
-        chance = 1 / (1 + np.exp(-design @ found))
-        slope = design.T @ (worth * (chance - wanted)) + ridge @ found
-        found -= np.linalg.solve(
-            (design * (worth * chance * (1 - chance))[:, None]).T @ design + ridge, slope
-        )
-    weights = found[1:] / spread
-    return np.r_[found[0] - (weights * mean).sum(), weights]
+    found, bias = fit_with_prior(
+        (values - mean) / spread, wanted, penalty=_RIDGE, worth=worth, tolerance=1e-7, steps=_STEPS
+    )
+    weights = found / spread
+    return np.r_[bias - (weights * mean).sum(), weights]
 
 
 def weight_in_passing(odds: Floats, passing: Floats, wanted: Floats) -> float:

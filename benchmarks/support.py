@@ -16,9 +16,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 RESULTS = Path(__file__).parent / "results"
 
 _T = TypeVar("_T")
+
+Floats = npt.NDArray[np.float64]
 
 Cost = tuple[float, float]
 """Milliseconds of wall-clock time and of processor time."""
@@ -50,6 +55,42 @@ def timed(action: Callable[[], _T]) -> tuple[float, _T]:
 def timings(action: Callable[[Any], object], items: Iterable[Any]) -> list[float]:
     """Milliseconds of `action` on each item."""
     return [timed(lambda item=item: action(item))[0] for item in items]
+
+
+def fit_with_prior(
+    signs: Floats,
+    wanted: Floats,
+    *,
+    penalty: float,
+    prior: Sequence[float] | None = None,
+    base: float = 0.0,
+    worth: Floats | float = 1.0,
+    tolerance: float = 1e-3,
+    steps: int = 400,
+) -> tuple[Floats, float]:
+    """Weights and base of a logistic regression: a row of `signs` and a probability `wanted` for each example.
+
+    Args:
+        penalty: strength of the penalty on the squared distance of each weight from its `prior` (0 by default).
+        base: where the search for the base begins.
+        worth: of each example.
+        tolerance: the search ends when no weight changes by as much, or after so many `steps`.
+    """
+    values = np.c_[signs, np.ones(len(signs))]
+    center = np.zeros(values.shape[1])
+    center[:-1] = 0.0 if prior is None else prior
+    pull = np.r_[np.full(values.shape[1] - 1, penalty), 0.0]
+    found = np.r_[center[:-1], base]
+    for _ in range(steps):
+        chance = 1 / (1 + np.exp(-values @ found))
+        slope = values.T @ (worth * (chance - wanted)) + pull * (found - center)
+        # Neither a base without a penalty nor a row that is certain may make a step endless.
+        bend = (values**2).T @ (worth * np.maximum(chance * (1 - chance), 0.02)) + np.maximum(pull, 1e-6)
+        step = 0.3 * slope / bend
+        found -= step
+        if np.abs(step).max() < tolerance:
+            break
+    return found[:-1], float(found[-1])
 
 
 def percentile(values: Sequence[float], share: float) -> float:
