@@ -33,7 +33,7 @@ from rlm_mem.text.distinct import exceptions
 from rlm_mem.text.languages import analyser_of
 from rlm_mem.text.present import PresentQuestion, stems_in
 from rlm_mem.text.update_score import LIKELY, WEIGHTS, signs
-from support import Floats, fit_with_prior
+from support import Floats, fit_logistic
 
 _GROUPS: dict[str, list[str]] = {}
 for _label, _file in DIARIES:
@@ -41,7 +41,6 @@ for _label, _file in DIARIES:
 _FOUND = 8  # notes of a search
 _LONGEST = 600  # characters of a note
 _RIDGE = 3.0
-_STEPS = 20_000
 _KINDS = ("change", "look-alike", "other")
 _WORTH = {"change": 1.0, "look-alike": 1.0, "other": 0.5}
 _PLAIN = 0.5
@@ -115,9 +114,7 @@ def _pair(kind: str, question: str, earlier: Chunk, later: Chunk, found: list[Ch
 def fitted(values: Floats, wanted: Floats, worth: Floats) -> Floats:
     """Bias and weights of a logistic regression with a penalty on the weights of standardised values."""
     mean, spread = values.mean(0), values.std(0) + 1e-9
-    found, bias = fit_with_prior(
-        (values - mean) / spread, wanted, penalty=_RIDGE, worth=worth, tolerance=1e-7, steps=_STEPS
-    )
+    found, bias = fit_logistic((values - mean) / spread, wanted, penalty=_RIDGE, worth=worth)
     weights = found / spread
     return np.r_[bias - (weights * mean).sum(), weights]
 

@@ -57,38 +57,26 @@ def timings(action: Callable[[Any], object], items: Iterable[Any]) -> list[float
     return [timed(lambda item=item: action(item))[0] for item in items]
 
 
-def fit_with_prior(
-    signs: Floats,
-    wanted: Floats,
-    *,
-    penalty: float,
-    prior: Sequence[float] | None = None,
-    base: float = 0.0,
-    worth: Floats | float = 1.0,
-    tolerance: float = 1e-3,
-    steps: int = 400,
+def fit_logistic(
+    signs: Floats, wanted: Floats, *, penalty: float, worth: Floats | float = 1.0
 ) -> tuple[Floats, float]:
-    """Weights and base of a logistic regression: a row of `signs` and a probability `wanted` for each example.
+    """Weights and base of a logistic regression by Newton's method, with a penalty on the squares of the weights.
 
     Args:
-        penalty: strength of the penalty on the squared distance of each weight from its `prior` (0 by default).
-        base: where the search for the base begins.
-        worth: of each example.
-        tolerance: the search ends when no weight changes by as much, or after so many `steps`.
+        signs: one row for each example.
+        wanted: the probability of each example.
+        worth: how much each example counts.
     """
     values = np.c_[signs, np.ones(len(signs))]
-    center = np.zeros(values.shape[1])
-    center[:-1] = 0.0 if prior is None else prior
-    pull = np.r_[np.full(values.shape[1] - 1, penalty), 0.0]
-    found = np.r_[center[:-1], base]
-    for _ in range(steps):
-        chance = 1 / (1 + np.exp(-values @ found))
-        slope = values.T @ (worth * (chance - wanted)) + pull * (found - center)
-        # Neither a base without a penalty nor a row that is certain may make a step endless.
-        bend = (values**2).T @ (worth * np.maximum(chance * (1 - chance), 0.02)) + np.maximum(pull, 1e-6)
-        step = 0.3 * slope / bend
+    pull = np.diag(np.r_[np.full(values.shape[1] - 1, penalty), 1e-6])
+    found = np.zeros(values.shape[1])
+    for _ in range(100):
+        chance = 1 / (1 + np.exp(-np.clip(values @ found, -30, 30)))
+        bend = worth * np.maximum(chance * (1 - chance), 1e-4)
+        slope = values.T @ (worth * (chance - wanted)) + pull @ found
+        step = np.linalg.solve((values * bend[:, None]).T @ values + pull, slope)
         found -= step
-        if np.abs(step).max() < tolerance:
+        if np.abs(step).max() < 1e-9:
             break
     return found[:-1], float(found[-1])
 
