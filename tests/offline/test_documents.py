@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,9 @@ from tests.offline.ranked import closest_to
 
 from rlm_mem import Memory
 from rlm_mem.offline.documents import named_documents
-from rlm_mem.offline.passages import Passage, unwrapped, without_earlier_versions
+from rlm_mem.offline.passages import Passage, Reading, unwrapped, without_earlier_versions
 from rlm_mem.offline.question import analyse_question
-from rlm_mem.offline.reader import read
+from rlm_mem.offline.reader import read, with_later_notes
 
 
 @pytest.fixture
@@ -297,3 +297,22 @@ def test_a_version_has_the_first_line_and_half_of_the_lines(later: str, is_versi
         Passage(text[-4:], text, at=at) for text, at in zip((TEAM.format("Ana"), later), days, strict=True)
     ]
     assert without_earlier_versions(both) == (both[1:] if is_version else both)
+
+
+@pytest.mark.parametrize(
+    ("after", "is_later"), [(timedelta(milliseconds=20), False), (timedelta(days=2), True)]
+)
+def test_a_file_is_not_later_since_it_was_copied_after_another(after: timedelta, is_later: bool) -> None:
+    """A passage that is not read from a document as a whole is known to be of a file by its conversation alone."""
+    told = "Inside the container, the servers listen on port 8000."
+    copied = datetime(2026, 11, 30, 16, 52, tzinfo=UTC)
+    home = Passage("c1", told, at=copied, document="ports", conversation_id="file:/notes/ports.md")
+    other = Passage(
+        "c2",
+        "Inside the container, the servers listen on port 9000.",
+        at=copied + after,
+        conversation_id="file:/notes/speed.md",
+    )
+    question = analyse_question("Which port do the servers listen on inside the container?")
+    answered = with_later_notes(question, Reading(told, (home,), 0.9, 0.9), [home, other]).answer
+    assert ("9000" in str(answered)) == is_later

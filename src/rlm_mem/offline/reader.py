@@ -399,7 +399,7 @@ def _as_note(passage: Passage, asked: PresentQuestion | None) -> Note:
         is_note=not passage.of_document and is_note(passage.author, asked),
         is_valid=passage.current,
         trust=-passage.untrusted,
-        of_file=bool(passage.document),
+        of_file=bool(passage.document) or passage.conversation_id.startswith("file:"),
     )
 
 
