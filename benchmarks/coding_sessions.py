@@ -14,7 +14,7 @@ sentence counts as kept if most of its words are in one memory, or the reverse.
 
 Real sessions, which people committed to public repositories, are the words of others and not part of this one: a folder
 with the same two files is given with `--data`. The shipped weights were fitted to 73 of them, of some 60 people, beside
-`development`; 33 others are the real half that is held out. The labels are by three labellers who did not know the rules.
+`development`; 33 others are the real half that is held out. Three labellers who did not know the rules marked them.
 """
 
 from __future__ import annotations
