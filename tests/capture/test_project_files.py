@@ -201,6 +201,23 @@ def test_an_id_of_the_project_that_is_looked_for_elsewhere_is_explained(run: Run
     assert "another namespace" not in run("show", "--namespace", "project", "aaaaaaaa").err
 
 
+def test_the_command_that_undoes_an_import_is_printed_with_its_namespace(
+    run: Run, project: Path, tmp_path: Path
+) -> None:
+    write(tmp_path, "notes/gate.md", "The gate of the harbour is green.")
+    for command in (
+        ["project", "import"],
+        ["--namespace", "team/harbour", "remember", "--folder", str(tmp_path / "notes")],
+        ["--namespace", "team/quay", "import", str(tmp_path / "notes")],
+    ):
+        (line,) = (one for one in run(*command).out.splitlines() if one.endswith(" undoes it"))
+        undone = run(*line.split()[1:-2])
+        assert undone.code == 0, undone.err
+        redo = undone.err.partition("to redo it: rlm-mem ")[2]
+        assert redo.startswith("--namespace ") and run(*redo.split()).code == 0
+    assert run("remember", "--folder", str(tmp_path / "notes")).out.count("  rlm-mem undo ") == 1
+
+
 def test_the_command_is_named_where_hooks_are_installed(run: Run) -> None:
     assert "rlm-mem project import" in run("install", "claude-code", "--hooks").out
 

@@ -282,7 +282,9 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         if not project:
             print_text(f"memory: {shown_place(named[1])}", wrap=False)
         print_text("They take effect in new sessions. rlm-mem hook rules shows what is captured.")
-        print_text("In a repository, rlm-mem project import brings in its instructions, memory bank and decisions.")
+        print_text(
+            "In a repository, rlm-mem project import brings in its instructions, memory bank and decisions."
+        )
         if client.name == "codex":
             print_text("Codex asks for permission once: /hooks.")
 
