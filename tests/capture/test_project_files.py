@@ -13,6 +13,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.interchange.folders import sync_folder
 from rlm_mem.interchange.formats.instructions import kind_of, may_hold
+from rlm_mem.mcp.hooks import log_file
 from tests.capture.sessions import event
 from tests.cli.conftest import Run
 
@@ -199,6 +200,34 @@ def test_an_id_of_the_project_that_is_looked_for_elsewhere_is_explained(run: Run
         assert told.code != 0 and "add --namespace project" in told.err
     assert run("show", "--namespace", "project", one).code == 0
     assert "another namespace" not in run("show", "--namespace", "project", "aaaaaaaa").err
+
+
+@pytest.mark.local_only("about files, not about the store")
+def test_a_session_is_given_what_is_remembered_if_the_files_cannot_be_followed(
+    run: Run, session: Callable[..., str], brain: Path, project: Path
+) -> None:
+    run("project", "import")
+    (record,) = brain.rglob("system/capture/project.json")
+    record.write_text(json.dumps({"folders": {str(project): "some"}}))
+    assert "revoked" in session()
+    assert "trust must be one of" in log_file().read_text()
+
+
+def test_the_command_that_undoes_an_import_is_printed_with_its_namespace(
+    run: Run, project: Path, tmp_path: Path
+) -> None:
+    write(tmp_path, "notes/gate.md", "The gate of the harbour is green.")
+    for command in (
+        ["project", "import"],
+        ["--namespace", "team/harbour", "remember", "--folder", str(tmp_path / "notes")],
+        ["--namespace", "team/quay", "import", str(tmp_path / "notes")],
+    ):
+        (line,) = (one for one in run(*command).out.splitlines() if one.endswith(" undoes it"))
+        undone = run(*line.split()[1:-2])
+        assert undone.code == 0, undone.err
+        redo = undone.err.partition("to redo it: rlm-mem ")[2]
+        assert redo.startswith("--namespace ") and run(*redo.split()).code == 0
+    assert run("remember", "--folder", str(tmp_path / "notes")).out.count("  rlm-mem undo ") == 1
 
 
 def test_the_command_is_named_where_hooks_are_installed(run: Run) -> None:

@@ -209,6 +209,14 @@ def test_a_memory_goes_to_the_archive_and_comes_back(site: Site, one: str) -> No
     assert site.memory.get(one) is not None
 
 
+def test_a_part_of_a_word_is_shown_where_it_is_found(site: Site) -> None:
+    site.memory.remember(f"{'Filler words here. ' * 60}The Donaudampfschiff sails at noon.")
+    shown = text_of(site.part("/memories?q=ampfsch"))
+    assert "Donaudampfschiff sails" in shown and shown.count("Filler") <= 4
+    site.memory.remember("z" * 900 + "Donaudampfboot")
+    assert "…ampfboot" in text_of(site.part("/memories?q=ampfbo"))
+
+
 def test_ticked_memories_are_archived_or_restored_as_one_change(site: Site, one: str) -> None:
     site.memory.continuum.traces.record("Paint the tram", success=True)
     (tiered,) = (chunk_id for chunk_id in site.memory.list_chunks() if chunk_id != one)

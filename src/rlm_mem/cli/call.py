@@ -17,7 +17,7 @@ import typer
 import rlm_mem
 from rlm_mem import capture
 from rlm_mem.cli import options
-from rlm_mem.cli.namespaces import named_namespace
+from rlm_mem.cli.namespaces import named_namespace, option_value
 from rlm_mem.cli.terminal import Columns, Rows, amount, print_json, print_table, print_text, progress
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
@@ -60,6 +60,11 @@ class Where:
             brain=self.brain if brain is None else str(brain),
             namespace=self.namespace if namespace is None else namespace,
         )
+
+    def undo_command(self, change: str) -> str:
+        """Return the command that undoes a change in the namespace of this call."""
+        where = "" if self.namespace is None else f" --namespace {option_value(self.namespace)}"
+        return f"rlm-mem{where} undo {change}"
 
     def open(self, *, create: bool = False, llm: str | None = None) -> rlm_mem.Memory:
         """Open the memory that the options name.

@@ -355,7 +355,7 @@ def undo(
             for line in texts:
                 print_text(line, "dim", indent=6)
             _print_rest(undone.chunk_ids, 6)
-            note(f"to redo it: rlm-mem undo {undone.undo}")
+            note(f"to redo it: {call.undo_command(undone.undo)}")
         return
     with call.open() as memory:
         chunk_id = full_id(memory, what)

@@ -138,7 +138,7 @@ def import_(
         )
 
     def show(report: ImportReport) -> None:
-        call.report(report.as_dict(), lambda: _show(report))
+        call.report(report.as_dict(), lambda: _show(call, report))
 
     with resumable(), call.writing(dry_run=dry_run) as memory:
         if watch:
@@ -170,7 +170,7 @@ def import_(
 _SHOWN = 5  # new chunks of a dry run
 
 
-def _show(report: ImportReport) -> None:
+def _show(call: Call, report: ImportReport) -> None:
     title = "would be imported" if report.dry_run else "imported"
     print_text(f"{title}: {amount(report.created, 'new chunk')} from {report.source}", "bold")
     for name, count in report.formats.items():
@@ -212,7 +212,7 @@ def _show(report: ImportReport) -> None:
     if report.created > _SHOWN and report.samples:
         print_text(f"  and {report.created - _SHOWN:,} more new chunks", "dim")
     if report.change:
-        print_text(f"  rlm-mem undo {report.change} undoes it", "dim")
+        print_text(f"  {call.undo_command(report.change)} undoes it", "dim", wrap=False)
     for notice in report.notices[:10]:
         print_text(f"note: {one_line(notice.where, 120)}: {one_line(notice.text)}", "yellow")
     for name, entries, total in (

@@ -118,13 +118,14 @@ def import_(
         raise InputError(
             "this folder belongs to no project", hint="change into the folder of a repository, and repeat"
         )
-    with call.at(namespace=call.namespace or project.namespace).writing(dry_run=dry_run) as memory:
+    here = call.at(namespace=call.namespace or project.namespace)
+    with here.writing(dry_run=dry_run) as memory:
         files = project_files(memory, project.root, trust)
         if not dry_run:
             keep_in_step(memory, project.root, trust)
 
         def sync(first: bool) -> None:
-            _show_synced(call, files.sync(dry_run=dry_run), quiet=not first)
+            _show_synced(here, files.sync(dry_run=dry_run), quiet=not first)
 
         if not watch:
             sync(True)
@@ -143,7 +144,7 @@ def _show_synced(call: Call, reports: Sequence[FolderReport], *, quiet: bool) ->
     if call.printed_json([one.as_dict() for one in reports]):
         return
     for report in reports:
-        show_folder(report)
+        show_folder(call, report)
     if not any(one.files for one in reports):
         print_text("there are no files for agents here: nothing is remembered", "yellow")
 

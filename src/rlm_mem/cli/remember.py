@@ -190,7 +190,7 @@ def remember(
                 )
     if not call.printed_json(outcome.as_dict()):
         changes = not folders and not named.keys().isdisjoint(("tags", "chunk_type", "confidence"))
-        _show(outcome, time.perf_counter() - started, dry_run=call.dry_run, changes=changes)
+        _show(call, outcome, time.perf_counter() - started, dry_run=call.dry_run, changes=changes)
     if outcome.failed:
         raise typer.Exit(1)
 
@@ -324,7 +324,7 @@ def _watch(call: RememberCall, memory: rlm_mem.Memory, folder: Path, named: dict
     note(f"watching {folder}; Ctrl-C ends it")
 
     def show(report: FolderReport) -> None:
-        call.report(report.as_dict(), lambda: show_folder(report))
+        call.report(report.as_dict(), lambda: show_folder(call, report))
 
     with until_stopped():
         watch_folder(memory.store, folder, seconds=call.every, on_report=show, **named)
@@ -354,10 +354,10 @@ def _remember(
     return memory.remember(source.text, conversation_id=conversation, progress=update, **named)
 
 
-def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) -> None:
+def _show(call: Call, outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) -> None:
     """Print the result; ``changes``: options were given that do not change known chunks."""
     for report in outcome.folders:
-        show_folder(report)
+        show_folder(call, report)
     if dry_run:
         return
     known = len(outcome.chunk_ids) - outcome.created
@@ -402,7 +402,7 @@ def _by_reason(problems: Sequence[ImportProblem]) -> list[str]:
     ]
 
 
-def show_folder(report: FolderReport) -> None:
+def show_folder(call: Call, report: FolderReport) -> None:
     """Print the result of a folder: the counts, and the first files of each kind."""
     print_text(f"would be done: {report}" if report.dry_run else str(report), "bold")
     rows: list[tuple[str, list[str], str]] = [
@@ -420,4 +420,4 @@ def show_folder(report: FolderReport) -> None:
         if len(names) > 10:
             print_text(f"  {title}: {len(names) - 10:,} more (--json names all)", style)
     if report.change:
-        print_text(f"  rlm-mem undo {report.change} undoes it", "dim")
+        print_text(f"  {call.undo_command(report.change)} undoes it", "dim", wrap=False)

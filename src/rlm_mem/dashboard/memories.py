@@ -36,6 +36,8 @@ PAGE = 20
 MOST = 200
 _MAX_SCAN = 500
 _CONTENT = 600
+_LEAD = 60
+"""Characters shown before the first match of a part of a word."""
 _REJECTED = Markup("Rejected while in quarantine. Its text is shown on its own page alone.")
 
 
@@ -244,7 +246,7 @@ def _containing_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
         for chunk in found
         if chunk is not None and (not needle or (needle in name_key(chunk.content) and not _rejected(chunk)))
     )
-    return rows_of(memory.store, islice(kept, selected.limit + 1))
+    return rows_of(memory.store, islice(kept, selected.limit + 1), selected.q)
 
 
 def _rejected(chunk: Chunk) -> bool:
@@ -252,12 +254,20 @@ def _rejected(chunk: Chunk) -> bool:
     return chunk.metadata.trust == "quarantined"
 
 
-def rows_of(store: ChunkStore, chunks: Any) -> list[Row]:
-    """Rows of the list for some chunks."""
+def _near(text: str, words: str) -> str:
+    """A text from the beginning of a word shortly before these words on; whole if they are near its beginning."""
+    found = text.lower().find(words.strip().lower())
+    if found <= _LEAD:
+        return text
+    return f"…{text[text.find(' ', found - _LEAD, found) + 1 or found :]}"
+
+
+def rows_of(store: ChunkStore, chunks: Any, words: str = "") -> list[Row]:
+    """Rows of the list for some chunks, shown from shortly before these words on."""
     return [
         Row(
             chunk.id,
-            _REJECTED if _rejected(chunk) else teaser(chunk.content, _CONTENT),
+            _REJECTED if _rejected(chunk) else teaser(_near(chunk.content, words), _CONTENT),
             chunk.type,
             chunk.tags,
             chunk.metadata.at,

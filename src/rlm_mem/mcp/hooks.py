@@ -165,7 +165,10 @@ def _context_for(
         if kind == "session-start" and event.get("source") == "resume" and known.get(session.id):
             return AgentContext("")  # its context still contains the memories
         if project is not None and project_memory is not None:
-            capture.bring_in_step(project_memory, project.root)
+            try:
+                capture.bring_in_step(project_memory, project.root)
+            except RlmMemError as error:  # what is remembered already is better than nothing
+                _write_log(f"{kind} of {session.client}", f"{project.root}: {error}")
         context = session_context(
             project_memory, shared, project.name if project is not None else "", budget=limits.context_tokens
         )
