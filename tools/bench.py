@@ -80,6 +80,7 @@ ALL = (
     Benchmark("start", "Starting"),
     Benchmark("coding_month", "A month with coding agents"),
     Benchmark("coding_sessions", "What capture keeps"),
+    Benchmark("actions", "What an agent is told as it acts"),
     Benchmark("soak", "Many processes for minutes"),
     Benchmark("failover", "Failover"),
     Benchmark("distant", "A server some milliseconds away"),
