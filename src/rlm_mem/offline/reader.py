@@ -542,10 +542,11 @@ def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:
 def _with_later_value(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
     """The new value, if a later passage itself states that the answer is no longer valid; else the answer."""
     english = get_analyser("english")
+    asked = stems_in(question.text, english)
     for _ in range(MAX_FOLLOWED if reading.answer and reading.passages else 0):
         before = _as_note(reading.passages[0], None)
         about = None if question.kind in ("yes_no", "choice") else str(reading.answer).lower().strip(" .")
-        ends = ((ending(before, _as_note(one, None), english, about), one) for one in passages)
+        ends = ((ending(before, _as_note(one, None), english, asked, about), one) for one in passages)
         found, home = next(((found[1], one) for found, one in ends if found is not None), (None, None))
         if found is None or home is None:
             break

@@ -10,7 +10,8 @@ offline model amends its answers.
 1. it *follows* it (:func:`follows`): both are notes, not turns of a speaker or sections of a document; it has another
    text, was made later, and is trusted at least as far. Of two files it was made more than a minute later, since a copy
    is written in the order of its files, which says nothing of their contents. It has the words by which the question
-   names the folder, title or headings of the first;
+   names the folder, title or headings of the first. If it ends something that the first says, this is what the question
+   asks for, not another of several things ("Bread comes from Hobbs; fish is delivered on Tuesday");
 2. it is valid itself: not replaced, and not past its end;
 3. and it
 
@@ -42,7 +43,7 @@ ON_SUBJECT    -3.0   it is given with an answer if it has a word of the question
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -154,7 +155,7 @@ def later_notes(
     """
     first, found = notes[0], list[LaterNote]()
     for place, note in enumerate(notes[1:], 1):
-        stated = ending(first, note, analyser)
+        stated = ending(first, note, analyser, asked.stems if asked is not None else frozenset())
         if stated is not None:
             found.append(LaterNote(place, note, "ends", math.inf, stated[0].reason))
             break
@@ -197,8 +198,13 @@ def follows(first: Note, other: Note, asked: PresentQuestion | None, analyser: A
     together = first.of_file and other.of_file
     if together and parse_time(other.at) - parse_time(first.at) <= _WRITTEN_TOGETHER:
         return False
-    named = asked.stems & stems_in(first.around, analyser) if asked is not None and first.around else None
-    return not named or named <= stems_in(f"{other.around} {other.text}", analyser)
+    if asked is None:
+        return True
+    named = asked.stems & stems_in(first.around, analyser) if first.around else None
+    if named and not named <= stems_in(f"{other.around} {other.text}", analyser):
+        return False
+    ends_any = ending(first, other, analyser)
+    return ends_any is None or ending(first, other, analyser, asked.stems) is not None
 
 
 def odds_of(
@@ -242,11 +248,13 @@ def _counted(first: Note, other: Note, texts: Sequence[str], analyser: Analyser)
 
 
 def ending(
-    first: Note, other: Note, analyser: Analyser, about: str | None = None
+    first: Note, other: Note, analyser: Analyser, asked: Set[str] = frozenset(), about: str | None = None
 ) -> tuple[Conflict, Stated] | None:
     """Return the statement of a valid note by which a statement of an earlier one has ended, and why; None for none.
 
     Args:
+        asked: stems of the question: of several statements of the first note, those with the most of them are compared,
+            since the others do not answer it: "Bread comes from Hobbs; fish is delivered on Tuesday".
         about: only statements of the first note with this text, in lower case, are compared.
     """
     is_later = other.at >= first.at if first.at and other.at else not first.is_valid
@@ -261,6 +269,8 @@ def ending(
     ]
     if not before:
         return None
+    shared = [len(asked & (one.topic | one.context | one.value | {one.attribute})) for one in before]
+    before = [one for one, number in zip(before, shared, strict=True) if number == max(shared)]
     after = language.statements_in(other.said, analyser, speaker=other.speaker or None)
     found = language.surest(after, before)
     return found[:2] if found is not None and found[0].said else None
