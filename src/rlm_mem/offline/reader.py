@@ -367,19 +367,17 @@ class _Notes(NamedTuple):
         self, before: Passage, later: Passage, least: float, *, nearest: bool = False, lasting: bool = True
     ) -> float:
         """The log-odds that a note which follows another one answers the same question; ``least`` if not higher."""
-        notes = _as_note(before, self.asked), _as_note(later, self.asked)
-        if not follows(*notes, self.asked, self.analyser):
+        asked, notes = self.asked, (_as_note(before, self.asked), _as_note(later, self.asked))
+        if not follows(*notes, asked, self.analyser):
             return least
         return odds_of(
-            *notes, self.texts, self.asked, self.analyser, least=least, nearest=nearest, lasting=lasting
+            *notes, self.texts, asked, self.analyser, least=least, nearest=nearest, lasting=lasting
         )
 
     def is_apart(self, before: Passage, later: Passage) -> bool:
         """Whether a note that follows another one is about something else, or does not say what holds."""
-        notes = _as_note(before, self.asked), _as_note(later, self.asked)
-        return follows(*notes, self.asked, self.analyser) and is_apart(
-            *notes, self.texts, self.asked, self.analyser
-        )
+        asked, notes = self.asked, (_as_note(before, self.asked), _as_note(later, self.asked))
+        return follows(*notes, asked, self.analyser) and is_apart(*notes, self.texts, asked, self.analyser)
 
     def stems(self, passage: Passage) -> Set[str]:
         """The stems of a passage."""
@@ -508,8 +506,11 @@ def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:
 
 
 def _may_be_given(reading: Reading, later: Passage, notes: _Notes) -> bool:
-    """Whether a later note may change what the answer's note says, and is on its subject."""
-    return _may_change(reading.passages[0], later, notes) and _is_on_subject(reading, later, notes)
+    """Whether a later note is from a later day than the answer's note or may state a change, and is on its subject."""
+    home = reading.passages[0]
+    is_of_later_day = home.at is not None and later.at is not None and home.at.date() < later.at.date()
+    may_change = is_of_later_day or may_state_change(home.text, later.text, notes.analyser)
+    return may_change and _is_on_subject(reading, later, notes)
 
 
 def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:
@@ -523,13 +524,6 @@ def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:
     before, after = (frozenset(terms(f"{one.author} {one.text}")) for one in (reading.passages[0], later))
     value = {stem for stem in terms(str(reading.answer)) if not stem[0].isdigit()}
     return not after.isdisjoint((asked.stems & before) | (value - asked.stems))
-
-
-def _may_change(before: Passage, later: Passage, notes: _Notes) -> bool:
-    """Whether a later note is from a later day, or indicates that it changes the earlier one."""
-    if before.at is not None and later.at is not None and before.at.date() < later.at.date():
-        return True
-    return may_state_change(before.text, later.text, notes.analyser)
 
 
 def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:

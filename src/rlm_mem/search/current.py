@@ -86,19 +86,10 @@ class Comparison:
             self._notes[key] = note_of(hit, self.read[hit.chunk_id], self.asked)
         return self._notes[key]
 
-    def stems(self, text: str) -> frozenset[str]:
-        """The stems of a text."""
-        return stems_in(text, self.analyser)
-
     def is_valid_note(self, hit: Hit) -> bool:
         """Whether a hit is a note that is not out of date."""
         note = self.of(hit)
         return note.is_note and note.is_valid
-
-    def is_passing(self, hit: Hit) -> bool:
-        """Whether what was found of a hit gives no lasting answer."""
-        note = self.of(hit)
-        return is_passing(self.asked, note.said, self.analyser, year=note.year)
 
     def later_notes(self, hits: list[Hit], **how: Any) -> list[LaterNote]:
         """The hits that change the first, the surest first: see :func:`~rlm_mem.text.later.later_notes`."""
@@ -109,7 +100,7 @@ class Comparison:
 
         A note that replaced another one, or was put before it since it changes it, answers what that one answers.
         """
-        matched = [len(self.asked.stems & self.stems(self.of(hit).text)) for hit in hits[:NEAR]]
+        matched = [len(self.asked.stems & stems_in(self.of(hit).text, self.analyser)) for hit in hits[:NEAR]]
         for place in range(len(matched)):
             before = place
             for to in successors(hits, place):
@@ -242,14 +233,15 @@ def _lasting_place(hits: list[Hit], compare: Comparison) -> int:
 
     0 for none.
     """
-    words = compare.asked.stems & compare.stems(hits[0].snippet)
-    if not words or not compare.of(hits[0]).is_note:
+    asked, analyser, notes = compare.asked, compare.analyser, [compare.of(hit) for hit in hits]
+    words = asked.stems & stems_in(notes[0].said, analyser)
+    if not words or not notes[0].is_note:
         return 0
-    for place, hit in enumerate(hits[1:], 1):
-        if words <= compare.stems(hit.snippet) and compare.of(hit).is_note:
-            if not compare.is_passing(hits[0]):
+    for place, note in enumerate(notes[1:], 1):
+        if words <= stems_in(note.said, analyser) and note.is_note:
+            if not is_passing(asked, notes[0].said, analyser, year=notes[0].year):
                 return 0
-            if not compare.is_passing(hit):
+            if not is_passing(asked, note.said, analyser, year=note.year):
                 return place
     return 0
 
@@ -273,12 +265,9 @@ def with_distant_first(hits: list[Hit], compare: Comparison, *, looked_up: bool)
     found = compare.later_notes(best, near=least, repeats=True)
     if not found and beside:
         least = len(near)
-        found = compare.later_notes(best, near=least, least=PLAIN)[:1]
-        found = [
-            one
-            for one in found
-            if changes_plainly(compare.of(hits[0]), one.note, compare.asked, compare.analyser)
-        ]
+        found = compare.later_notes(best, near=least, least=PLAIN)
+        if found and not changes_plainly(compare.of(hits[0]), found[0].note, compare.asked, compare.analyser):
+            return hits
     if not found or found[0].place < least:
         return hits
     place = found[0].place

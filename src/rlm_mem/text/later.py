@@ -1,9 +1,7 @@
 """The one place that decides which later notes change what a note says, in which way, and how surely.
 
-A memory keeps what held once ("Standup is at 9:15") beside what holds now ("Standup moved to 9:45"). If the later text
-says so when it is stored, `remember` links the two (`rlm_mem.proposals`), and the earlier one is out of date. This
-module compares notes that no such link connects, when a question is asked. By it, search orders and marks hits, and the
-offline model amends its answers.
+What a text itself replaces is linked when it is stored (`rlm_mem.proposals`). This module compares notes that no such
+link connects, when a question is asked; by it, search orders and marks hits, and the offline model amends answers.
 
 **The rule.** A note is read for a question about the present. Another note changes it if
 
@@ -27,17 +25,11 @@ offline model amends its answers.
 **What follows from it** depends on the log-odds (nats) that the later note is the answer; one that ends the other is
 certain:
 
-============  =====  =================================================================================================
-bar           above  so
-============  =====  =================================================================================================
-SURE           2.0   the offline model answers with it, if it states a change
-PLAIN          1.0   a note without words of the question ranks first, if it plainly changes the first
-                     (:func:`changes_plainly`)
-LIKELY        -0.9   it ranks first
-POSSIBLE      -2.0   it is returned beside the first one, and given with an answer
-NAMED         -2.5   it is named on the hit, since a mark leaves the choice to the reader
-ON_SUBJECT    -3.0   it is given with an answer if it has a word of the question's subject
-============  =====  =================================================================================================
+* SURE (2.0): the offline model answers with it, if it states a change;
+* PLAIN (1.0): without words of the question it ranks first, if it :func:`changes_plainly` what the first one says;
+* LIKELY (-0.9): it ranks first; POSSIBLE (-2.0): it is returned beside the first one, and given with an answer;
+* NAMED (-2.5): it is named on the hit, since a mark leaves the choice to the reader;
+* ON_SUBJECT (-3.0): it is given with an answer if it has a word of the question's subject.
 """
 
 from __future__ import annotations
@@ -87,14 +79,11 @@ class Note(Struct, frozen=True):
     """What is compared of a hit or a passage.
 
     Attributes:
-        text: the text; of a long one, the part that was found.
-        said: the part that was found.
+        text: the text; of a long one, the part that was found, which is ``said``.
         at: its time in canonical form; empty if not known.
         speaker: who says it, if the text names one.
         is_note: whether it is neither the turn of a speaker nor a section of a document.
-        is_valid: whether nothing has replaced it and its validity has not ended.
         trust: the higher, the more it is trusted.
-        of_file: whether it was read from a file.
         around: the names of its folder, title and headings.
     """
 
@@ -118,9 +107,7 @@ class LaterNote(NamedTuple):
     """A later note that changes the first of several notes.
 
     Attributes:
-        place: its place among them.
-        note: the note; it holds since `note.at`.
-        kind: how it changes the first.
+        note: the note at ``place`` among them; it holds since `note.at`.
         odds: the log-odds (nats) that it is the answer; infinite unless it retells.
         reason: why, in words.
     """
