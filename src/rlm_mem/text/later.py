@@ -35,8 +35,9 @@ certain:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -234,10 +235,17 @@ def _counted(first: Note, other: Note, texts: Sequence[str], analyser: Analyser)
     return {text: stems_in(text, analyser) for text in (first.text, *islice(texts, COMPARED), other.text)}
 
 
+@lru_cache(maxsize=256)
 def ending(
-    first: Note, other: Note, analyser: Analyser, asked: Set[str] = frozenset(), about: str | None = None
+    first: Note,
+    other: Note,
+    analyser: Analyser,
+    asked: frozenset[str] = frozenset(),
+    about: str | None = None,
 ) -> tuple[Conflict, Stated] | None:
     """Return the statement of a valid note by which a statement of an earlier one has ended, and why; None for none.
+
+    Cached, since the same notes are compared for the order of hits, for marks and for an answer.
 
     Args:
         asked: stems of the question: of several statements of the first note, those with the most of them are compared,
