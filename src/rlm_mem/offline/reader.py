@@ -33,7 +33,7 @@ from rlm_mem.text.languages import analyser_of, is_foreign
 from rlm_mem.text.later import (
     MAX_FOLLOWED,
     ON_SUBJECT,
-    Note,
+    ComparedNote,
     ending,
     follows,
     is_apart,
@@ -384,9 +384,9 @@ class _Notes(NamedTuple):
         return stems_in(passage.text, self.analyser)
 
 
-def _as_note(passage: Passage, asked: PresentQuestion | None) -> Note:
+def _as_note(passage: Passage, asked: PresentQuestion | None) -> ComparedNote:
     """A passage as it is compared with others."""
-    return Note(
+    return ComparedNote(
         text=passage.text,
         said=passage.text,
         at="" if passage.at is None else format_time(passage.at),

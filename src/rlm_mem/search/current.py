@@ -19,8 +19,8 @@ from rlm_mem.text.later import (
     COMPARED,
     MAX_FOLLOWED,
     PLAIN,
+    ComparedNote,
     LaterNote,
-    Note,
     changes_plainly,
     later_notes,
     returning,
@@ -40,7 +40,7 @@ ANSWERING = 3
 NEAR = 10
 
 
-class Comparison:
+class ComparedHits:
     """The hits of a search for a question about the present, as the notes that are compared.
 
     Args:
@@ -60,7 +60,7 @@ class Comparison:
         self._look_up = look_up if asked.asks else None
         self._looked_up: dict[str, list[Hit]] = {}
         self._shown: set[str] = set()  # hits beside which such notes have been put
-        self._notes: dict[tuple[str, int, int], Note] = {}
+        self._notes: dict[tuple[str, int, int], ComparedNote] = {}
 
     def looked_up(self, hit: Hit) -> list[Hit]:
         """The notes made after a hit that share rare words with it; none for another text than a note."""
@@ -79,7 +79,7 @@ class Comparison:
         """The same, unless they have been put beside the hit."""
         return [] if hit.chunk_id in self._shown else self.looked_up(hit)
 
-    def of(self, hit: Hit) -> Note:
+    def of(self, hit: Hit) -> ComparedNote:
         """A hit as a note."""
         key = hit.chunk_id, hit.start, hit.end
         if key not in self._notes:
@@ -125,14 +125,14 @@ def successors(hits: list[Hit], place: int) -> Iterator[int]:
         yield place
 
 
-def note_of(hit: Hit, chunk: Chunk, asked: PresentQuestion | None) -> Note:
+def note_of(hit: Hit, chunk: Chunk, asked: PresentQuestion | None) -> ComparedNote:
     """A hit as it is compared with others: a short one whole, since one sentence of it rarely names its subject.
 
     A text that belongs to no conversation is a note, whatever labels its lines have: "Vet: the cat is well".
     """
     provenance = chunk.metadata.provenance
     is_part = bool(provenance.get("headings")) or provenance.get("parts", 1) != 1
-    return Note(
+    return ComparedNote(
         text=chunk.content if len(chunk.content) <= LONGEST_NOTE else hit.snippet,
         said=hit.snippet,
         at=hit.at,
@@ -154,7 +154,7 @@ def with_ending_first(hits: list[Hit], read: Mapping[str, Chunk], analyser: Anal
     )
 
 
-def with_current_first(hits: list[Hit], compare: Comparison, *, beside: bool) -> list[Hit]:
+def with_current_first(hits: list[Hit], compare: ComparedHits, *, beside: bool) -> list[Hit]:
     """Reorder hits so that none of the other best hits changes the first, or lasts where that is a guess or temporary.
 
     Args:
@@ -175,7 +175,7 @@ def with_current_first(hits: list[Hit], compare: Comparison, *, beside: bool) ->
     return hits
 
 
-def _with_later_notes(hits: list[Hit], notes: list[Hit], compare: Comparison, *, stays: bool) -> list[Hit]:
+def _with_later_notes(hits: list[Hit], notes: list[Hit], compare: ComparedHits, *, stays: bool) -> list[Hit]:
     """Put one of the notes made after the first hit before it, or behind it.
 
     Args:
@@ -228,7 +228,7 @@ def as_other_note(hit: Hit) -> OtherNote:
     return OtherNote(hit.chunk_id, hit.at, origin_mark(hit.origin, hit.trust) + hit.snippet)
 
 
-def _lasting_place(hits: list[Hit], compare: Comparison) -> int:
+def _lasting_place(hits: list[Hit], compare: ComparedHits) -> int:
     """Return the place of the best lasting hit with all question words of the first, if that is a guess or temporary.
 
     0 for none.
@@ -246,7 +246,7 @@ def _lasting_place(hits: list[Hit], compare: Comparison) -> int:
     return 0
 
 
-def with_distant_first(hits: list[Hit], compare: Comparison, *, looked_up: bool) -> list[Hit]:
+def with_distant_first(hits: list[Hit], compare: ComparedHits, *, looked_up: bool) -> list[Hit]:
     """Put a later note with few words of the question first if it changes what the first hit says, at least probably.
 
     As such a note may be about anything, it must state that the value of the first hit has ended, repeat half of the
@@ -276,7 +276,7 @@ def with_distant_first(hits: list[Hit], compare: Comparison, *, looked_up: bool)
     return with_first([*hits, beside[place - len(near)]], len(hits), "says so")
 
 
-def with_return_first(hits: list[Hit], compare: Comparison) -> list[Hit]:
+def with_return_first(hits: list[Hit], compare: ComparedHits) -> list[Hit]:
     """Put the latest note first that brings back the value that the first hit had changed."""
     first = hits[0]
     for former in hits[1:NEAR] if compare.is_valid_note(first) else ():

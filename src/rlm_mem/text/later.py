@@ -76,7 +76,7 @@ _WRITTEN_TOGETHER = timedelta(minutes=1)
 Kind = Literal["ends", "retells", "returns"]
 
 
-class Note(Struct, frozen=True):
+class ComparedNote(Struct, frozen=True):
     """What is compared of a hit or a passage.
 
     Attributes:
@@ -114,14 +114,14 @@ class LaterNote(NamedTuple):
     """
 
     place: int
-    note: Note
+    note: ComparedNote
     kind: Kind
     odds: float
     reason: str
 
 
 def later_notes(
-    notes: Sequence[Note],
+    notes: Sequence[ComparedNote],
     asked: PresentQuestion | None,
     analyser: Analyser,
     *,
@@ -166,14 +166,16 @@ def later_notes(
     return sorted(found, key=lambda one: one.odds, reverse=True)
 
 
-def following(notes: Sequence[Note], asked: PresentQuestion, analyser: Analyser) -> Iterator[int]:
+def following(notes: Sequence[ComparedNote], asked: PresentQuestion, analyser: Analyser) -> Iterator[int]:
     """Yield the places of the valid notes that :func:`follow <follows>` the first one."""
     for place, note in enumerate(notes):
         if place and note.is_valid and follows(notes[0], note, asked, analyser):
             yield place
 
 
-def follows(first: Note, other: Note, asked: PresentQuestion | None, analyser: Analyser) -> bool:
+def follows(
+    first: ComparedNote, other: ComparedNote, asked: PresentQuestion | None, analyser: Analyser
+) -> bool:
     """Whether another note may change one, by its kind, time, trust and place; see the rule.
 
     Args:
@@ -196,8 +198,8 @@ def follows(first: Note, other: Note, asked: PresentQuestion | None, analyser: A
 
 
 def odds_of(
-    first: Note,
-    other: Note,
+    first: ComparedNote,
+    other: ComparedNote,
     texts: Sequence[str],
     asked: PresentQuestion,
     analyser: Analyser,
@@ -223,22 +225,24 @@ def odds_of(
 
 
 def is_apart(
-    first: Note, other: Note, texts: Sequence[str], asked: PresentQuestion, analyser: Analyser
+    first: ComparedNote, other: ComparedNote, texts: Sequence[str], asked: PresentQuestion, analyser: Analyser
 ) -> bool:
     """Whether a later note is about something else than an earlier one, or may not say what lasts."""
     stems = _counted(first, other, texts, analyser)
     return any(exceptions(asked, first.text, other.text, stems, analyser, first.year))
 
 
-def _counted(first: Note, other: Note, texts: Sequence[str], analyser: Analyser) -> dict[str, frozenset[str]]:
+def _counted(
+    first: ComparedNote, other: ComparedNote, texts: Sequence[str], analyser: Analyser
+) -> dict[str, frozenset[str]]:
     """The stems of the texts in which the rarity of a word is counted."""
     return {text: stems_in(text, analyser) for text in (first.text, *islice(texts, COMPARED), other.text)}
 
 
 @lru_cache(maxsize=256)
 def ending(
-    first: Note,
-    other: Note,
+    first: ComparedNote,
+    other: ComparedNote,
     analyser: Analyser,
     asked: frozenset[str] = frozenset(),
     about: str | None = None,
@@ -272,7 +276,7 @@ def ending(
 
 
 def returning(
-    former: Note, notes: Sequence[Note], asked: PresentQuestion, analyser: Analyser
+    former: ComparedNote, notes: Sequence[ComparedNote], asked: PresentQuestion, analyser: Analyser
 ) -> LaterNote | None:
     """Return the latest of the notes that brings back the value of a former note, which the first one had changed.
 
@@ -298,7 +302,9 @@ def takes_up(first: str, other: str, analyser: Analyser) -> bool:
     return are_tied(first, other, analyser) and may_state_change(first, other, analyser)
 
 
-def changes_plainly(first: Note, other: Note, asked: PresentQuestion, analyser: Analyser) -> bool:
+def changes_plainly(
+    first: ComparedNote, other: ComparedNote, asked: PresentQuestion, analyser: Analyser
+) -> bool:
     """Whether a note has a word for an end or a change, is tied to an earlier one, and gives another value of its form.
 
     This is a date, or a figure with the same unit. It may lack every word of the question, except one that limits this
