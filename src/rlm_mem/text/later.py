@@ -22,6 +22,9 @@ link connects, when a question is asked; by it, search orders and marks hits, an
      the other one (:func:`takes_up`);
    * or *returns* to the value that the first note had before it was changed (:func:`returning`).
 
+Turns of a conversation have two rules of their own: a correction right after a turn (`rlm_mem.search.marking`), and
+what the same speaker says later on a question of yes or no (`rlm_mem.offline.amended`).
+
 **What follows from it** depends on the log-odds (nats) that the later note is the answer; one that ends the other is
 certain:
 
