@@ -196,3 +196,21 @@ def test_what_is_called_last_may_be_of_the_present(memory: Memory) -> None:
     _, later = all_noted(memory, "Last orders for dinner 9.30.", "Last orders are now 9.15.")
     first, second = memory.search("When are last orders?")
     assert first.chunk_id == later and second.later_note is not None
+
+
+@pytest.mark.parametrize(
+    "later", ["Fish moved from Tuesday to Thursday.", "The fish is delivered on Thursday now."]
+)
+def test_a_later_note_changes_only_the_part_of_a_note_that_it_is_about(memory: Memory, later: str) -> None:
+    several = "Bread comes from Hobbs; fish is delivered on Tuesday; the bins are emptied on Monday."
+    _, changed = all_noted(memory, several, later)
+    for question, value in (
+        ("Where does our bread come from?", "Hobbs"),
+        ("When are the bins emptied?", "Monday"),
+    ):
+        first, named = reached(memory, question)
+        assert first.snippet == several and changed not in named
+        answer = told(memory, question)
+        assert value in answer and "Thursday" not in answer
+    assert memory.search("When is fish delivered?")[0].chunk_id == changed
+    assert "Thursday" in told(memory, "When is fish delivered?")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.later import LaterNote, Note, later_notes, returning
+from rlm_mem.text.later import ComparedNote, LaterNote, later_notes, returning
 from rlm_mem.text.present import PresentQuestion
 
 ENGLISH = get_analyser("english")
@@ -17,16 +17,16 @@ MOVED = "Standup moved from 9:15 to 9:45."
 SET = "Band saw: the tension is now 5."
 
 
-def note(text: str, at: str = "2026-05-02T00:00:00.000000Z", **more: Any) -> Note:
-    return Note(text, text, at, **more)
+def note(text: str, at: str = "2026-05-02T00:00:00.000000Z", **more: Any) -> ComparedNote:
+    return ComparedNote(text, text, at, **more)
 
 
-def found(question: str, first: Note, *others: Note) -> list[LaterNote]:
+def found(question: str, first: ComparedNote, *others: ComparedNote) -> list[LaterNote]:
     asked = PresentQuestion.of(question, ENGLISH)
     return later_notes([first, *others], asked, ENGLISH)
 
 
-def early(text: str, **more: Any) -> Note:
+def early(text: str, **more: Any) -> ComparedNote:
     return note(text, "2026-01-02T00:00:00.000000Z", **more)
 
 

@@ -35,29 +35,21 @@ def with_later_word(
         return reading
     analyser = analyser_of(question.text)
     before = stems_in(home.text, analyser)
-    later = [
-        one
-        for one in passages
-        if one.current
-        and one.at is not None
-        and one.at > home.at
-        and (one.author, one.of_document) == (home.author, False)
-        and one.untrusted <= home.untrusted
-        and says(one.text).change
+    same = [
+        one for one in passages if (one.author, one.of_document, one.current) == (home.author, False, True)
     ]
-    for one in sorted(later, key=lambda passage: str(passage.at), reverse=True):
+    later = [
+        one for one in same if one.at is not None and one.at > home.at and one.untrusted <= home.untrusted
+    ]
+    changes = [one for one in later if says(one.text).change]
+    for one in sorted(changes, key=lambda passage: str(passage.at), reverse=True):
         texts = {home.text: before, one.text: stems_in(one.text, analyser)}
         if any(exceptions(asked, home.text, one.text, texts, analyser, home.at.year)):
             continue
         if question.kind == "choice":
             if names_other_option(asked, before, texts[one.text]):
-                text = " ".join(one.text.split())
-                return replace(
-                    reading,
-                    answer=text,
-                    passages=(one, home),
-                    confidence=min(reading.confidence, MAX_WITH_LATER),
-                )
+                text, least = " ".join(one.text.split()), min(reading.confidence, MAX_WITH_LATER)
+                return replace(reading, answer=text, passages=(one, home), confidence=least)
             continue
         found = read_as_told(question, [one])
         verdicts = [VERDICT.match(str(answer)) for answer in (reading.answer, found.answer)]

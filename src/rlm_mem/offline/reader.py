@@ -34,7 +34,7 @@ from rlm_mem.text.languages import analyser_of, is_foreign
 from rlm_mem.text.later import (
     MAX_FOLLOWED,
     ON_SUBJECT,
-    Note,
+    ComparedNote,
     ending,
     follows,
     is_apart,
@@ -370,28 +370,26 @@ class _Notes(NamedTuple):
         self, before: Passage, later: Passage, least: float, *, nearest: bool = False, lasting: bool = True
     ) -> float:
         """The log-odds that a note which follows another one answers the same question; ``least`` if not higher."""
-        notes = _as_note(before, self.asked), _as_note(later, self.asked)
-        if not follows(*notes, self.asked, self.analyser):
+        asked, notes = self.asked, (_as_note(before, self.asked), _as_note(later, self.asked))
+        if not follows(*notes, asked, self.analyser):
             return least
         return odds_of(
-            *notes, self.texts, self.asked, self.analyser, least=least, nearest=nearest, lasting=lasting
+            *notes, self.texts, asked, self.analyser, least=least, nearest=nearest, lasting=lasting
         )
 
     def is_apart(self, before: Passage, later: Passage) -> bool:
         """Whether a note that follows another one is about something else, or does not say what holds."""
-        notes = _as_note(before, self.asked), _as_note(later, self.asked)
-        return follows(*notes, self.asked, self.analyser) and is_apart(
-            *notes, self.texts, self.asked, self.analyser
-        )
+        asked, notes = self.asked, (_as_note(before, self.asked), _as_note(later, self.asked))
+        return follows(*notes, asked, self.analyser) and is_apart(*notes, self.texts, asked, self.analyser)
 
     def stems(self, passage: Passage) -> Set[str]:
         """The stems of a passage."""
         return stems_in(passage.text, self.analyser)
 
 
-def _as_note(passage: Passage, asked: PresentQuestion | None) -> Note:
+def _as_note(passage: Passage, asked: PresentQuestion | None) -> ComparedNote:
     """A passage as it is compared with others."""
-    return Note(
+    return ComparedNote(
         text=passage.text,
         said=passage.text,
         at="" if passage.at is None else format_time(passage.at),
@@ -511,8 +509,11 @@ def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:
 
 
 def _may_be_given(reading: Reading, later: Passage, notes: _Notes) -> bool:
-    """Whether a later note may change what the answer's note says, and is on its subject."""
-    return _may_change(reading.passages[0], later, notes) and _is_on_subject(reading, later, notes)
+    """Whether a later note is from a later day than the answer's note or may state a change, and is on its subject."""
+    home = reading.passages[0]
+    is_of_later_day = home.at is not None and later.at is not None and home.at.date() < later.at.date()
+    may_change = is_of_later_day or may_state_change(home.text, later.text, notes.analyser)
+    return may_change and _is_on_subject(reading, later, notes)
 
 
 def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:
@@ -528,13 +529,6 @@ def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:
     return not after.isdisjoint((asked.stems & before) | (value - asked.stems))
 
 
-def _may_change(before: Passage, later: Passage, notes: _Notes) -> bool:
-    """Whether a later note is from a later day, or indicates that it changes the earlier one."""
-    if before.at is not None and later.at is not None and before.at.date() < later.at.date():
-        return True
-    return may_state_change(before.text, later.text, notes.analyser)
-
-
 def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:
     """A passage with its label in the text, if that is not a speaker: "Cache TTL: 900 s"."""
     if not passage.author or not is_note(passage.author, asked):
@@ -545,10 +539,11 @@ def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:
 def _with_later_value(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
     """The new value, if a later passage itself states that the answer is no longer valid; else the answer."""
     english = get_analyser("english")
+    asked = stems_in(question.text, english)
     for _ in range(MAX_FOLLOWED if reading.answer and reading.passages else 0):
         before = _as_note(reading.passages[0], None)
         about = None if question.kind in ("yes_no", "choice") else str(reading.answer).lower().strip(" .")
-        ends = ((ending(before, _as_note(one, None), english, about), one) for one in passages)
+        ends = ((ending(before, _as_note(one, None), english, asked, about), one) for one in passages)
         found, home = next(((found[1], one) for found, one in ends if found is not None), (None, None))
         if found is None or home is None:
             break

@@ -20,7 +20,7 @@ from rlm_mem.chunk.types import shown, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.current import (
     LONGEST_NOTE,
-    Comparison,
+    ComparedHits,
     with_current_first,
     with_distant_first,
     with_ending_first,
@@ -361,7 +361,7 @@ class _QuestionSearch:
         if asked is None or not hits:
             return with_ending_first(hits, read, self._comparing)[:limit]
         look_up = None if by == "conversation" else lambda hit: self._later_notes(read, explain, hit)
-        compare = Comparison(read, asked, self._comparing, look_up)
+        compare = ComparedHits(read, asked, self._comparing, look_up)
         hits = with_current_first(hits, compare, beside=later)
         hits = with_distant_first(hits, compare, looked_up=not later)  # with `later`, they are hits by now
         hits = with_return_first(hits, compare)

@@ -19,8 +19,8 @@ from rlm_mem.text.later import (
     COMPARED,
     MAX_FOLLOWED,
     PLAIN,
+    ComparedNote,
     LaterNote,
-    Note,
     changes_plainly,
     later_notes,
     returning,
@@ -40,7 +40,7 @@ ANSWERING = 3
 NEAR = 10
 
 
-class Comparison:
+class ComparedHits:
     """The hits of a search for a question about the present, as the notes that are compared.
 
     Args:
@@ -60,7 +60,7 @@ class Comparison:
         self._look_up = look_up if asked.asks else None
         self._looked_up: dict[str, list[Hit]] = {}
         self._shown: set[str] = set()  # hits beside which such notes have been put
-        self._notes: dict[tuple[str, int, int], Note] = {}
+        self._notes: dict[tuple[str, int, int], ComparedNote] = {}
 
     def looked_up(self, hit: Hit) -> list[Hit]:
         """The notes made after a hit that share rare words with it; none for another text than a note."""
@@ -79,26 +79,17 @@ class Comparison:
         """The same, unless they have been put beside the hit."""
         return [] if hit.chunk_id in self._shown else self.looked_up(hit)
 
-    def of(self, hit: Hit) -> Note:
+    def of(self, hit: Hit) -> ComparedNote:
         """A hit as a note."""
         key = hit.chunk_id, hit.start, hit.end
         if key not in self._notes:
             self._notes[key] = note_of(hit, self.read[hit.chunk_id], self.asked)
         return self._notes[key]
 
-    def stems(self, text: str) -> frozenset[str]:
-        """The stems of a text."""
-        return stems_in(text, self.analyser)
-
     def is_valid_note(self, hit: Hit) -> bool:
         """Whether a hit is a note that is not out of date."""
         note = self.of(hit)
         return note.is_note and note.is_valid
-
-    def is_passing(self, hit: Hit) -> bool:
-        """Whether what was found of a hit gives no lasting answer."""
-        note = self.of(hit)
-        return is_passing(self.asked, note.said, self.analyser, year=note.year)
 
     def later_notes(self, hits: list[Hit], **how: Any) -> list[LaterNote]:
         """The hits that change the first, the surest first: see :func:`~rlm_mem.text.later.later_notes`."""
@@ -109,7 +100,7 @@ class Comparison:
 
         A note that replaced another one, or was put before it since it changes it, answers what that one answers.
         """
-        matched = [len(self.asked.stems & self.stems(self.of(hit).text)) for hit in hits[:NEAR]]
+        matched = [len(self.asked.stems & stems_in(self.of(hit).text, self.analyser)) for hit in hits[:NEAR]]
         for place in range(len(matched)):
             before = place
             for to in successors(hits, place):
@@ -134,14 +125,14 @@ def successors(hits: list[Hit], place: int) -> Iterator[int]:
         yield place
 
 
-def note_of(hit: Hit, chunk: Chunk, asked: PresentQuestion | None) -> Note:
+def note_of(hit: Hit, chunk: Chunk, asked: PresentQuestion | None) -> ComparedNote:
     """A hit as it is compared with others: a short one whole, since one sentence of it rarely names its subject.
 
     A text that belongs to no conversation is a note, whatever labels its lines have: "Vet: the cat is well".
     """
     provenance = chunk.metadata.provenance
     is_part = bool(provenance.get("headings")) or provenance.get("parts", 1) != 1
-    return Note(
+    return ComparedNote(
         text=chunk.content if len(chunk.content) <= LONGEST_NOTE else hit.snippet,
         said=hit.snippet,
         at=hit.at,
@@ -163,7 +154,7 @@ def with_ending_first(hits: list[Hit], read: Mapping[str, Chunk], analyser: Anal
     )
 
 
-def with_current_first(hits: list[Hit], compare: Comparison, *, beside: bool) -> list[Hit]:
+def with_current_first(hits: list[Hit], compare: ComparedHits, *, beside: bool) -> list[Hit]:
     """Reorder hits so that none of the other best hits changes the first, or lasts where that is a guess or temporary.
 
     Args:
@@ -184,7 +175,7 @@ def with_current_first(hits: list[Hit], compare: Comparison, *, beside: bool) ->
     return hits
 
 
-def _with_later_notes(hits: list[Hit], notes: list[Hit], compare: Comparison, *, stays: bool) -> list[Hit]:
+def _with_later_notes(hits: list[Hit], notes: list[Hit], compare: ComparedHits, *, stays: bool) -> list[Hit]:
     """Put one of the notes made after the first hit before it, or behind it.
 
     Args:
@@ -237,24 +228,25 @@ def as_other_note(hit: Hit) -> OtherNote:
     return OtherNote(hit.chunk_id, hit.at, origin_mark(hit.origin, hit.trust) + hit.snippet)
 
 
-def _lasting_place(hits: list[Hit], compare: Comparison) -> int:
+def _lasting_place(hits: list[Hit], compare: ComparedHits) -> int:
     """Return the place of the best lasting hit with all question words of the first, if that is a guess or temporary.
 
     0 for none.
     """
-    words = compare.asked.stems & compare.stems(hits[0].snippet)
-    if not words or not compare.of(hits[0]).is_note:
+    asked, analyser, notes = compare.asked, compare.analyser, [compare.of(hit) for hit in hits]
+    words = asked.stems & stems_in(notes[0].said, analyser)
+    if not words or not notes[0].is_note:
         return 0
-    for place, hit in enumerate(hits[1:], 1):
-        if words <= compare.stems(hit.snippet) and compare.of(hit).is_note:
-            if not compare.is_passing(hits[0]):
+    for place, note in enumerate(notes[1:], 1):
+        if words <= stems_in(note.said, analyser) and note.is_note:
+            if not is_passing(asked, notes[0].said, analyser, year=notes[0].year):
                 return 0
-            if not compare.is_passing(hit):
+            if not is_passing(asked, note.said, analyser, year=note.year):
                 return place
     return 0
 
 
-def with_distant_first(hits: list[Hit], compare: Comparison, *, looked_up: bool) -> list[Hit]:
+def with_distant_first(hits: list[Hit], compare: ComparedHits, *, looked_up: bool) -> list[Hit]:
     """Put a later note with few words of the question first if it changes what the first hit says, at least probably.
 
     As such a note may be about anything, it must state that the value of the first hit has ended, repeat half of the
@@ -273,12 +265,9 @@ def with_distant_first(hits: list[Hit], compare: Comparison, *, looked_up: bool)
     found = compare.later_notes(best, near=least, repeats=True)
     if not found and beside:
         least = len(near)
-        found = compare.later_notes(best, near=least, least=PLAIN)[:1]
-        found = [
-            one
-            for one in found
-            if changes_plainly(compare.of(hits[0]), one.note, compare.asked, compare.analyser)
-        ]
+        found = compare.later_notes(best, near=least, least=PLAIN)
+        if found and not changes_plainly(compare.of(hits[0]), found[0].note, compare.asked, compare.analyser):
+            return hits
     if not found or found[0].place < least:
         return hits
     place = found[0].place
@@ -287,7 +276,7 @@ def with_distant_first(hits: list[Hit], compare: Comparison, *, looked_up: bool)
     return with_first([*hits, beside[place - len(near)]], len(hits), "says so")
 
 
-def with_return_first(hits: list[Hit], compare: Comparison) -> list[Hit]:
+def with_return_first(hits: list[Hit], compare: ComparedHits) -> list[Hit]:
     """Put the latest note first that brings back the value that the first hit had changed."""
     first = hits[0]
     for former in hits[1:NEAR] if compare.is_valid_note(first) else ():

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from rlm_mem.chunk.types import origin_mark, rank
-from rlm_mem.search.current import ANSWERING, NEAR, Comparison, successors
+from rlm_mem.search.current import ANSWERING, NEAR, ComparedHits, successors
 from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
 from rlm_mem.search.ranking import Hit, OtherNote
-from rlm_mem.text.later import NAMED, Note, following
+from rlm_mem.text.later import NAMED, ComparedNote, following
 from rlm_mem.text.update_score import (
     LIKELY,
     POSSIBLE,
@@ -39,7 +39,7 @@ _MAX_NAMED = 3
 """Most later notes that are named on a hit."""
 
 
-def with_marks(hits: list[Hit], compare: Comparison) -> list[Hit]:
+def with_marks(hits: list[Hit], compare: ComparedHits) -> list[Hit]:
     """Return the hits in order; of two that may answer the same question about the present, each names the other.
 
     Such pairs are found by an existing mark of a hit, by a link `contradicts`, and by how the texts differ. A hit that
@@ -85,7 +85,7 @@ def with_marks(hits: list[Hit], compare: Comparison) -> list[Hit]:
     return marked
 
 
-def with_corrections(hits: list[Hit], store: ChunkStore, compare: Comparison) -> list[Hit]:
+def with_corrections(hits: list[Hit], store: ChunkStore, compare: ComparedHits) -> list[Hit]:
     """Return the hits in order; the first one names what corrects it right afterwards in its conversation.
 
     Turns of one conversation have one time, so that only their order tells which was said later. Only one hit is
@@ -118,7 +118,7 @@ def _valid_correction(store: ChunkStore, turn: AdjacentSegment) -> tuple[Chunk, 
     return chunk, text
 
 
-def _others(found: list[Hit], known: Set[str], compare: Comparison, *, near: int) -> list[int]:
+def _others(found: list[Hit], known: Set[str], compare: ComparedHits, *, near: int) -> list[int]:
     """Return the places of the later notes to name on the first hit: the newest one with another value first.
 
     These are the known one or else the most probable one, and others that possibly state a change.
@@ -146,7 +146,7 @@ def _others(found: list[Hit], known: Set[str], compare: Comparison, *, near: int
     return sorted([first, *others[: _MAX_NAMED - 1]], key=worth, reverse=True) if first else []
 
 
-def _other(hit: Hit, beside: Note, compare: Comparison) -> OtherNote:
+def _other(hit: Hit, beside: ComparedNote, compare: ComparedHits) -> OtherNote:
     """A note as it is named on the hit ``beside``: whole, or from its most relevant sentence on."""
     text = compare.of(hit).text
     if len(text) > _MAX_QUOTED:

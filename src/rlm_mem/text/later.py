@@ -1,16 +1,15 @@
 """The one place that decides which later notes change what a note says, in which way, and how surely.
 
-A memory keeps what held once ("Standup is at 9:15") beside what holds now ("Standup moved to 9:45"). If the later text
-says so when it is stored, `remember` links the two (`rlm_mem.proposals`), and the earlier one is out of date. This
-module compares notes that no such link connects, when a question is asked. By it, search orders and marks hits, and the
-offline model amends its answers.
+What a text itself replaces is linked when it is stored (`rlm_mem.proposals`). This module compares notes that no such
+link connects, when a question is asked; by it, search orders and marks hits, and the offline model amends answers.
 
 **The rule.** A note is read for a question about the present. Another note changes it if
 
 1. it *follows* it (:func:`follows`): both are notes, not turns of a speaker or sections of a document; it has another
    text, was made later, and is trusted at least as far. Of two files it was made more than a minute later, since a copy
    is written in the order of its files, which says nothing of their contents. It has the words by which the question
-   names the folder, title or headings of the first;
+   names the folder, title or headings of the first. If it ends something that the first says, this is what the question
+   asks for, not another of several things ("Bread comes from Hobbs; fish is delivered on Tuesday");
 2. it is valid itself: not replaced, and not past its end;
 3. and it
 
@@ -23,20 +22,17 @@ offline model amends its answers.
      the other one (:func:`takes_up`);
    * or *returns* to the value that the first note had before it was changed (:func:`returning`).
 
+Turns of a conversation have two rules of their own: a correction right after a turn (`rlm_mem.search.marking`), and
+what the same speaker says later on a question of yes or no (`rlm_mem.offline.amended`).
+
 **What follows from it** depends on the log-odds (nats) that the later note is the answer; one that ends the other is
 certain:
 
-============  =====  =================================================================================================
-bar           above  so
-============  =====  =================================================================================================
-SURE           2.0   the offline model answers with it, if it states a change
-PLAIN          1.0   a note without words of the question ranks first, if it plainly changes the first
-                     (:func:`changes_plainly`)
-LIKELY        -0.9   it ranks first
-POSSIBLE      -2.0   it is returned beside the first one, and given with an answer
-NAMED         -2.5   it is named on the hit, since a mark leaves the choice to the reader
-ON_SUBJECT    -3.0   it is given with an answer if it has a word of the question's subject
-============  =====  =================================================================================================
+* SURE (2.0): the offline model answers with it, if it states a change;
+* PLAIN (1.0): without words of the question it ranks first, if it :func:`changes_plainly` what the first one says;
+* LIKELY (-0.9): it ranks first; POSSIBLE (-2.0): it is returned beside the first one, and given with an answer;
+* NAMED (-2.5): it is named on the hit, since a mark leaves the choice to the reader;
+* ON_SUBJECT (-3.0): it is given with an answer if it has a word of the question's subject.
 """
 
 from __future__ import annotations
@@ -44,6 +40,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -82,18 +79,15 @@ _WRITTEN_TOGETHER = timedelta(minutes=1)
 Kind = Literal["ends", "retells", "returns"]
 
 
-class Note(Struct, frozen=True):
+class ComparedNote(Struct, frozen=True):
     """What is compared of a hit or a passage.
 
     Attributes:
-        text: the text; of a long one, the part that was found.
-        said: the part that was found.
+        text: the text; of a long one, the part that was found, which is ``said``.
         at: its time in canonical form; empty if not known.
         speaker: who says it, if the text names one.
         is_note: whether it is neither the turn of a speaker nor a section of a document.
-        is_valid: whether nothing has replaced it and its validity has not ended.
         trust: the higher, the more it is trusted.
-        of_file: whether it was read from a file.
         around: the names of its folder, title and headings.
     """
 
@@ -117,22 +111,20 @@ class LaterNote(NamedTuple):
     """A later note that changes the first of several notes.
 
     Attributes:
-        place: its place among them.
-        note: the note; it holds since `note.at`.
-        kind: how it changes the first.
+        note: the note at ``place`` among them; it holds since `note.at`.
         odds: the log-odds (nats) that it is the answer; infinite unless it retells.
         reason: why, in words.
     """
 
     place: int
-    note: Note
+    note: ComparedNote
     kind: Kind
     odds: float
     reason: str
 
 
 def later_notes(
-    notes: Sequence[Note],
+    notes: Sequence[ComparedNote],
     asked: PresentQuestion | None,
     analyser: Analyser,
     *,
@@ -154,7 +146,7 @@ def later_notes(
     """
     first, found = notes[0], list[LaterNote]()
     for place, note in enumerate(notes[1:], 1):
-        stated = ending(first, note, analyser)
+        stated = ending(first, note, analyser, asked.stems if asked is not None else frozenset())
         if stated is not None:
             found.append(LaterNote(place, note, "ends", math.inf, stated[0].reason))
             break
@@ -177,14 +169,16 @@ def later_notes(
     return sorted(found, key=lambda one: one.odds, reverse=True)
 
 
-def following(notes: Sequence[Note], asked: PresentQuestion, analyser: Analyser) -> Iterator[int]:
+def following(notes: Sequence[ComparedNote], asked: PresentQuestion, analyser: Analyser) -> Iterator[int]:
     """Yield the places of the valid notes that :func:`follow <follows>` the first one."""
     for place, note in enumerate(notes):
         if place and note.is_valid and follows(notes[0], note, asked, analyser):
             yield place
 
 
-def follows(first: Note, other: Note, asked: PresentQuestion | None, analyser: Analyser) -> bool:
+def follows(
+    first: ComparedNote, other: ComparedNote, asked: PresentQuestion | None, analyser: Analyser
+) -> bool:
     """Whether another note may change one, by its kind, time, trust and place; see the rule.
 
     Args:
@@ -197,13 +191,18 @@ def follows(first: Note, other: Note, asked: PresentQuestion | None, analyser: A
     together = first.of_file and other.of_file
     if together and parse_time(other.at) - parse_time(first.at) <= _WRITTEN_TOGETHER:
         return False
-    named = asked.stems & stems_in(first.around, analyser) if asked is not None and first.around else None
-    return not named or named <= stems_in(f"{other.around} {other.text}", analyser)
+    if asked is None:
+        return True
+    named = asked.stems & stems_in(first.around, analyser) if first.around else None
+    if named and not named <= stems_in(f"{other.around} {other.text}", analyser):
+        return False
+    ends_any = ending(first, other, analyser)
+    return ends_any is None or ending(first, other, analyser, asked.stems) is not None
 
 
 def odds_of(
-    first: Note,
-    other: Note,
+    first: ComparedNote,
+    other: ComparedNote,
     texts: Sequence[str],
     asked: PresentQuestion,
     analyser: Analyser,
@@ -229,24 +228,35 @@ def odds_of(
 
 
 def is_apart(
-    first: Note, other: Note, texts: Sequence[str], asked: PresentQuestion, analyser: Analyser
+    first: ComparedNote, other: ComparedNote, texts: Sequence[str], asked: PresentQuestion, analyser: Analyser
 ) -> bool:
     """Whether a later note is about something else than an earlier one, or may not say what lasts."""
     stems = _counted(first, other, texts, analyser)
     return any(exceptions(asked, first.text, other.text, stems, analyser, first.year))
 
 
-def _counted(first: Note, other: Note, texts: Sequence[str], analyser: Analyser) -> dict[str, frozenset[str]]:
+def _counted(
+    first: ComparedNote, other: ComparedNote, texts: Sequence[str], analyser: Analyser
+) -> dict[str, frozenset[str]]:
     """The stems of the texts in which the rarity of a word is counted."""
     return {text: stems_in(text, analyser) for text in (first.text, *islice(texts, COMPARED), other.text)}
 
 
+@lru_cache(maxsize=256)
 def ending(
-    first: Note, other: Note, analyser: Analyser, about: str | None = None
+    first: ComparedNote,
+    other: ComparedNote,
+    analyser: Analyser,
+    asked: frozenset[str] = frozenset(),
+    about: str | None = None,
 ) -> tuple[Conflict, Stated] | None:
     """Return the statement of a valid note by which a statement of an earlier one has ended, and why; None for none.
 
+    Cached, since the same notes are compared for the order of hits, for marks and for an answer.
+
     Args:
+        asked: stems of the question: of several statements of the first note, those with the most of them are compared,
+            since the others do not answer it: "Bread comes from Hobbs; fish is delivered on Tuesday".
         about: only statements of the first note with this text, in lower case, are compared.
     """
     is_later = other.at >= first.at if first.at and other.at else not first.is_valid
@@ -261,13 +271,15 @@ def ending(
     ]
     if not before:
         return None
+    shared = [len(asked & (one.topic | one.context | one.value | {one.attribute})) for one in before]
+    before = [one for one, number in zip(before, shared, strict=True) if number == max(shared)]
     after = language.statements_in(other.said, analyser, speaker=other.speaker or None)
     found = language.surest(after, before)
     return found[:2] if found is not None and found[0].said else None
 
 
 def returning(
-    former: Note, notes: Sequence[Note], asked: PresentQuestion, analyser: Analyser
+    former: ComparedNote, notes: Sequence[ComparedNote], asked: PresentQuestion, analyser: Analyser
 ) -> LaterNote | None:
     """Return the latest of the notes that brings back the value of a former note, which the first one had changed.
 
@@ -293,7 +305,9 @@ def takes_up(first: str, other: str, analyser: Analyser) -> bool:
     return are_tied(first, other, analyser) and may_state_change(first, other, analyser)
 
 
-def changes_plainly(first: Note, other: Note, asked: PresentQuestion, analyser: Analyser) -> bool:
+def changes_plainly(
+    first: ComparedNote, other: ComparedNote, asked: PresentQuestion, analyser: Analyser
+) -> bool:
     """Whether a note has a word for an end or a change, is tied to an earlier one, and gives another value of its form.
 
     This is a date, or a figure with the same unit. It may lack every word of the question, except one that limits this
