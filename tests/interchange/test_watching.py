@@ -87,7 +87,7 @@ def test_only_a_folder_can_be_watched(store: ChunkStore, tmp_path: Path) -> None
 def test_an_interrupted_import_continues_where_it_stopped(
     open_store: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlm_mem.interchange.importing.remember_many", partial(remember_many, batch=5))
+    monkeypatch.setattr("rlm_mem.interchange.import_texts.remember_many", partial(remember_many, batch=5))
     talks = [
         {"uuid": f"u{n}", "chat_messages": [{"sender": "human", "text": f"Gate {n} opens at {n}."}]}
         for n in range(40)
