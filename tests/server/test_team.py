@@ -143,7 +143,7 @@ def test_a_server_whose_successor_does_not_start_keeps_running(
     assert "secret-token" not in caplog.text
 
 
-@pytest.mark.parametrize("state", [b"[1]\n", b'{"logins": 3}\n', b"\xff\n"])
+@pytest.mark.parametrize("state", [b"[1]\n", b'{"logins": 3}\n', b"\xff\n", b"[" * 9_000 + b"\n"])
 def test_a_malformed_state_of_the_server_before_is_refused(
     monkeypatch: pytest.MonkeyPatch, state: bytes
 ) -> None:

@@ -208,7 +208,10 @@ def make_step(
         programs=tuple(code for code, _ in results.done),
         output=output,
         error=str(failed) if failed is not None else unusable,
-        error_kind=_error_kind(failed) if failed is not None else "UnusableReply" if unusable else None,
+        # The name by which programs know the error.
+        error_kind=str(getattr(failed, "kind", None) or type(failed).__name__)
+        if failed is not None
+        else ("UnusableReply" if unusable else None),
         error_line=getattr(failed, "line", None),
         host_calls=tuple(
             {"name": c.name, "args": c.args_preview, "result": c.result_preview, "seconds": c.seconds}
@@ -230,11 +233,6 @@ def make_step(
 def first_ids(chunk_ids: Iterable[str]) -> tuple[str, ...]:
     """The first 2,000 ids: a program may read a whole memory, and a record must stay small."""
     return tuple(islice(chunk_ids, MAX_READ_IDS))
-
-
-def _error_kind(error: Exception) -> str:
-    """Name of the error as programs see it."""
-    return str(getattr(error, "kind", None) or type(error).__name__)
 
 
 def _printed(done: Sequence[StepOutput]) -> str:

@@ -78,7 +78,7 @@ class Predecessor:
                     raise ConnectionError("the channel was closed")
                 received += part
             return cls(inherited, channel, msgspec.json.decode(received, type=HandedOver))
-        except (OSError, ValueError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise StorageError(f"{_VARIABLE} does not name a server to take over from: {error}") from None
 
     def ready(self) -> None:
