@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import field
 
 from rlm_mem.chunk import check_content, check_tags
 from rlm_mem.config import IngestConfig, SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.ingest.cuts import CutCosts, Cuts, Sizes, find_cuts, pack
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.analysis import plain_words
 from rlm_mem.text.blocks import blocks, units
@@ -30,8 +32,7 @@ _KEEP_WHOLE = 8.0  # cost of cutting inside a paragraph if no target size is set
 _SHORT = 8  # maximum characters, per token of the minimum size, of a text that may be below it
 
 
-@dataclass(frozen=True)
-class ChunkResult:
+class ChunkResult(FrozenRecord, frozen=True):
     """One chunk of a text, before it is stored.
 
     `content` is exactly `text[start:end]` of the source. Its first `overlap` characters repeat the end of the chunk
@@ -468,8 +469,7 @@ _CUES = _DECISION_WORDS | _PREFERENCE_WORDS | _TENTATIVE_WORDS | _PATTERN_WORDS 
 # --- a whole text, ready to be stored ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class AnalysedText:
+class AnalysedText(FrozenRecord, frozen=True):
     """A text ready to be stored: screened for secrets, split into chunks, with the headings above each chunk."""
 
     screened: Screened
