@@ -13,7 +13,7 @@ import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import rlm_mem
 from rlm_mem import config
@@ -147,11 +147,12 @@ def settings() -> str:
     for section in fields(config.Config):
         kind = section.default_factory
         assert isinstance(kind, type)
+        types = get_type_hints(kind, include_extras=True)
         rows = [
             (
                 f"`{section.name}.{one.name}`",
                 f"`{_default(one)}`",
-                _cell(_values(one)),
+                _cell(_values(types[one.name])),
                 _cell(notes.get((kind.__name__, one.name), "")),
             )
             for one in fields(kind)
@@ -175,8 +176,8 @@ def _toml(value: object) -> str:
     return "[]" if value == () else str(value)
 
 
-def _values(one: Field[Any]) -> str:
-    kind, *bounds = get_args(one.type) if hasattr(one.type, "__metadata__") else (one.type,)
+def _values(given: Any) -> str:
+    kind, *bounds = get_args(given) if hasattr(given, "__metadata__") else (given,)
     if get_origin(kind) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(kind))
     shown = {bool: "`true`, `false`", str: "text"}.get(kind, "a table" if "dict" in str(kind) else "a list")

@@ -107,8 +107,12 @@ def test_a_command_that_watches_ends_well_when_it_is_stopped(
         sys.exit(128 + signal.SIGTERM)
 
     monkeypatch.setattr(own_process, "ENDING", {signal.SIGTERM})
-    for name in ("interchange.watch_folder", "remember.watch_folder", "persona.time.sleep"):
-        monkeypatch.setattr(f"rlm_mem.cli.{name}", stopped)
+    for name in (
+        "cli.interchange.watch_folder",
+        "interchange.folders.watch_folder",
+        "cli.persona.time.sleep",
+    ):
+        monkeypatch.setattr(f"rlm_mem.{name}", stopped)
     named = [str(tmp_path) if one == "FOLDER" else one for one in words]
     assert main(["--brain", str(brain), *named, "--watch"]) == 0
     monkeypatch.setattr("rlm_mem.cli.interchange.import_source", stopped)

@@ -52,7 +52,7 @@ LATE = {
     "rlm_mem.ingest.filling": Late(60, "memory"),
     "rlm_mem.ingest.remember": Late(25, "capture.moving memory"),
     "rlm_mem.interchange.detection": Late(37, "dashboard.imports http.openapi"),
-    "rlm_mem.interchange.folders": Late(54, "memory"),
+    "rlm_mem.interchange.folders": Late(24, "cli.remember memory"),
     "rlm_mem.mcp.hook_settings": Late(12, "mcp.hooks"),
     "rlm_mem.mcp.messages": Late("server", "serving.mcp_app serving.run"),
     "rlm_mem.mcp.server": Late(558, "serving.run"),

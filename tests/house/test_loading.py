@@ -121,6 +121,30 @@ def test_loading_what_recalls_and_remembers_compiles_few_patterns() -> None:
     )
 
 
+def test_what_recalls_and_remembers_defines_no_data_classes_but_the_result(tmp_path: Path) -> None:
+    """Each takes half a millisecond at every start; `rlm_mem.record` has what takes none."""
+    loaded_by(
+        "import dataclasses\nmade, define = [], dataclasses._process_class\n"
+        "def defined(kind, *given):\n    made.append(f'{kind.__module__}.{kind.__name__}')\n"
+        "    return define(kind, *given)\n"
+        "dataclasses._process_class = defined\nfrom rlm_mem.cli import main\n"
+        f"at = ['--brain', {str(tmp_path / 'brain')!r}]\n"
+        "assert main([*at, 'remember', 'Dana prefers trains.']) == 0\n"
+        "assert main([*at, 'recall', 'What does Dana prefer?']) == 0\n"
+        "made = [name for name in made if name.startswith('rlm_mem')]\n"
+        "assert made == ['rlm_mem.recall.recall.RecallResult'], made"
+    )
+
+
+def test_remembering_a_text_loads_nothing_of_folders(tmp_path: Path) -> None:
+    loaded = loaded_by(
+        "from rlm_mem.cli import main\n"
+        f"assert main(['--brain', {str(tmp_path / 'brain')!r}, 'remember', 'Dana prefers trains.']) == 0"
+    )
+    assert "rlm_mem.ingest.remember" in loaded
+    assert loaded.isdisjoint({"rlm_mem.interchange.folders", "rlm_mem.interchange.documents", "xml.parsers"})
+
+
 def test_a_recall_loads_of_the_tiered_memories_what_programs_ask(tmp_path: Path) -> None:
     loaded = loaded_by(
         f"from rlm_mem import Memory\nwith Memory.open({str(tmp_path / 'brain')!r}) as memory:\n"

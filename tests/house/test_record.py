@@ -5,12 +5,17 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, fields, is_dataclass, replace
 from importlib import import_module
+from typing import Any
 
 import pytest
 
 from rlm_mem import Chunk, ChunkLinks, Config, Filters, Hit
+from rlm_mem.cli.ask import RecallCall
+from rlm_mem.models import Completion, Usage
+from rlm_mem.models.apis import Api
 from rlm_mem.record import FrozenRecord, MutableRecord
 from tests.house.sources import MODULES, SOURCE
 
@@ -46,12 +51,20 @@ def test_a_record_that_is_not_frozen_is_changed_compared_and_copied_by_its_field
         hash(chunk)
 
 
-def test_every_record_has_fields_whose_types_can_be_read() -> None:
+def test_every_record_has_the_fields_of_a_data_class_whatever_its_types_name() -> None:
     for path in MODULES:
         if re.search(r"^class .*Record[,)]", path.read_text(encoding="utf-8"), re.MULTILINE):
             parts = path.relative_to(SOURCE).with_suffix("").parts
             import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    records = [*FrozenRecord.__subclasses__(), *MutableRecord.__subclasses__()]
-    assert Hit in records and Chunk in records
+    records = [*below(FrozenRecord), *below(MutableRecord)]
+    assert {Hit, Chunk, Api, RecallCall} <= set(records)
     for record in records:
         assert [field.name for field in fields(record)] == list(record.__struct_fields__)
+    usage = {field.name: field for field in fields(Completion)}["usage"]
+    assert usage.type == "Usage" and usage.default_factory is Usage
+
+
+def below(kind: type[Any]) -> Iterator[type[Any]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from below(one)

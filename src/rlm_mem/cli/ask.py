@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rlm_mem.chunk.types import out_of_date
@@ -33,8 +32,7 @@ def _limit(name: str, metavar: str, what: str, least: float) -> Any:
     return option(f"--{name}", metavar, f"Maximum {what}. Default: {setting}.", options.LIMITS, min=least)
 
 
-@dataclass(frozen=True)
-class QuestionCall(Call):
+class QuestionCall(Call, frozen=True):
     """Options of `recall` and `reason`."""
 
     explain: Annotated[bool, flag("--explain", "Show each program as it runs, and what it printed.")] = False
@@ -69,8 +67,7 @@ class QuestionCall(Call):
         }
 
 
-@dataclass(frozen=True)
-class RecallCall(QuestionCall):
+class RecallCall(QuestionCall, frozen=True):
     """Options of `recall`."""
 
     max_tokens: options.MaxTokens = None

@@ -7,12 +7,12 @@ import os
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Self, get_origin, get_type_hints
 
 import typer
+from msgspec.structs import replace
 
 import rlm_mem
 from rlm_mem import capture
@@ -22,12 +22,12 @@ from rlm_mem.cli.terminal import Columns, Rows, amount, print_json, print_table,
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InputError, NotFoundError, ServerAway
+from rlm_mem.record import FrozenRecord
 
 _MAX_LISTED = 5  # maximum number of other namespaces that are listed if one is empty
 
 
-@dataclass(frozen=True)
-class Where:
+class Where(FrozenRecord, frozen=True):
     """The memory that a command uses: ``rlm-mem --brain PATH --namespace NAME search …``; these options may also follow
     the command.
 
@@ -108,8 +108,7 @@ class Where:
                 yield memory
 
 
-@dataclass(frozen=True)
-class Call(Where):
+class Call(Where, frozen=True):
     """The memory that a command uses, and whether to print JSON."""
 
     json: options.Json = False
@@ -142,15 +141,13 @@ class Call(Where):
         self.report(data, lambda: print_table(columns, rows, none=none))
 
 
-@dataclass(frozen=True)
-class BrainCall(Call):
+class BrainCall(Call, frozen=True):
     """The call of a command about a brain with all its namespaces."""
 
     namespace: str | None = None
 
 
-@dataclass(frozen=True)
-class JsonCall(BrainCall):
+class JsonCall(BrainCall, frozen=True):
     """The call of a command that uses no memory."""
 
     brain: str | None = None
@@ -164,6 +161,7 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(kind, include_extras=True)
     names = dict.fromkeys(name for one in kind.__mro__ for name in inspect.get_annotations(one))
     shared = {name: hints[name] for name in names if get_origin(hints[name]) is Annotated}
+    defaults = inspect.signature(kind).parameters
 
     def run(ctx: typer.Context, **values: Any) -> None:
         before = ctx.find_object(Where) or Where()
@@ -180,7 +178,7 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
         context,
         *(one.replace(kind=keyword) for one in own),
         *(
-            inspect.Parameter(f"shared_{name}", keyword, default=getattr(kind, name), annotation=hint)
+            inspect.Parameter(f"shared_{name}", keyword, default=defaults[name].default, annotation=hint)
             for name, hint in shared.items()
         ),
     ]

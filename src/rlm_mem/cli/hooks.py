@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -29,8 +28,7 @@ Client = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class HookCall(Where):
+class HookCall(Where, frozen=True):
     """The call of a hook, which uses the project of its event unless a namespace is named."""
 
     @staticmethod

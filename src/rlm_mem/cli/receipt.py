@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import long_text, one_line, print_text, text
 from rlm_mem.errors import InputError
 from rlm_mem.recall.outcome import SUGGESTED
+from rlm_mem.record import FrozenRecord
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -53,8 +53,7 @@ SigningKey = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class ReceiptWanted:
+class ReceiptWanted(FrozenRecord, frozen=True):
     """The receipt that a recall should write; existing files are refused before the model is called.
 
     Raises:

@@ -7,9 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,19 +21,19 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, one_line, print_text, progress, resumable
 from rlm_mem.config import Config, stored_path
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
-from rlm_mem.interchange.folders import sync_folder, watch_folder
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import clean, json_lines
 from rlm_mem.interchange.records import ImportProblem, conversation_of, file_conversation
-from rlm_mem.interchange.report import FolderReport
 from rlm_mem.own_process import until_stopped
+
+if TYPE_CHECKING:
+    from rlm_mem.interchange.report import FolderReport
 
 _MAX_LISTED = 20
 """Maximum number of ids of a kind that are printed."""
 
 
-@dataclass(frozen=True)
-class RememberCall(Call):
+class RememberCall(Call, frozen=True):
     """Options of `remember`."""
 
     file: Annotated[
@@ -102,7 +101,7 @@ class RememberCall(Call):
 
     @property
     def stated(self) -> dict[str, Any]:
-        """What the options state about every text, as arguments of ``Memory.remember`` and ``sync_folder``."""
+        """What the options state about every text, as arguments of ``Memory.remember`` and ``Memory.sync_folder``."""
         given = {
             "tags": self.tags,
             "confidence": self.confidence,
@@ -186,7 +185,7 @@ def remember(
         for one in folders:
             with progress("remembering", unit="files", quiet=call.json) as update:
                 outcome.add_folder(
-                    sync_folder(memory.store, one, dry_run=call.dry_run, progress=update, **about_folder)
+                    memory.sync_folder(one, dry_run=call.dry_run, progress=update, **about_folder)
                 )
     if not call.printed_json(outcome.as_dict()):
         changes = not folders and not named.keys().isdisjoint(("tags", "chunk_type", "confidence"))
@@ -321,6 +320,8 @@ def _read_lines(
 
 
 def _watch(call: RememberCall, memory: rlm_mem.Memory, folder: Path, named: dict[str, Any]) -> None:
+    from rlm_mem.interchange.folders import watch_folder
+
     note(f"watching {folder}; Ctrl-C ends it")
 
     def show(report: FolderReport) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated
@@ -21,8 +21,7 @@ from rlm_mem.operations.context import Settings
 NETWORK = "Other machines"
 
 
-@dataclass(frozen=True)
-class ServerCall(Where):
+class ServerCall(Where, frozen=True):
     """Options of both `mcp` and `serve`."""
 
     tools: options.Tools = "default"
@@ -42,8 +41,7 @@ class ServerCall(Where):
         )
 
 
-@dataclass(frozen=True)
-class ServeCall(ServerCall):
+class ServeCall(ServerCall, frozen=True):
     """Options of `serve` for connections from other machines, beside those of every server."""
 
     host: Annotated[

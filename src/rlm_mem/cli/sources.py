@@ -6,17 +6,16 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from rlm_mem.cli.terminal import note
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.reading import encoding_of
+from rlm_mem.record import FrozenRecord
 
 
-@dataclass(frozen=True)
-class InputText:
+class InputText(FrozenRecord, frozen=True):
     """One text to remember, and its file (None for typed text)."""
 
     text: str

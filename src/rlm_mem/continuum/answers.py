@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from rlm_mem.record import FrozenRecord
 
-@dataclass(frozen=True)
-class MemoryHit:
+
+class MemoryHit(FrozenRecord, frozen=True):
     """One memory found by a query.
 
     Attributes:
@@ -36,8 +36,7 @@ class MemoryHit:
         return self.file if self.entry is None else f"{self.file}#{self.entry}"
 
 
-@dataclass(frozen=True)
-class Hint:
+class Hint(FrozenRecord, frozen=True):
     """A warning or success pattern for a goal.
 
     Attributes:

@@ -9,7 +9,6 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,6 +27,7 @@ from rlm_mem.merging import (
     json_fault,
     sides,
 )
+from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.brain_files import checked_name, mirror_id
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ _FREQUENCY = re.compile(r"^memory_frequency[ \t]*:", re.MULTILINE)
 _CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True)
-class TieredMemory:
+class TieredMemory(FrozenRecord, frozen=True):
     """One tiered memory as stored in its file.
 
     Attributes:
@@ -90,8 +89,7 @@ class TieredMemory:
         return f"---{end}{header}---{end}{self.body if body is None else guarded(body)}"
 
 
-@dataclass(frozen=True)
-class InvalidEntry:
+class InvalidEntry(FrozenRecord, frozen=True):
     """An invalid file or memory; it is not changed.
 
     ``code`` is one of ``store.core.findings.CODES``.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from datetime import datetime
 
 from rlm_mem.errors import InvalidMemory
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.patterns import late
 
 STATE = "workspace/state"
@@ -24,8 +24,7 @@ FOLDERS = (STATE, SHORT_TERM, LONG_TERM, PROFILES)
 SINGLES = (MEMORY_LOG, LEARNINGS, LIBRARY)
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(FrozenRecord, frozen=True):
     """One kind of memory.
 
     Attributes:

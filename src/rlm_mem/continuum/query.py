@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+from msgspec import field
 
 from rlm_mem import search as searching
 from rlm_mem.arguments import check_flag, check_mapping, check_words
@@ -20,6 +21,7 @@ from rlm_mem.continuum.mirror import key_of
 from rlm_mem.continuum.runs import read_run
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.errors import InvalidMemory, InvalidQuery
+from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import TIER_TAG, is_mirror, page, reliability, tier_of
 from rlm_mem.text.analysis import get_analyser
@@ -40,8 +42,7 @@ _MIN_COVERAGE = 1 / 3
 """A memory matches a goal when it has at least this share of the goal's content words."""
 
 
-@dataclass(frozen=True)
-class QueryResult:
+class QueryResult(FrozenRecord, frozen=True):
     """Hits, best first, and the ultra-low memories that are always included."""
 
     hits: list[MemoryHit] = field(default_factory=list)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import field
 
 from rlm_mem.arguments import check_mapping
 from rlm_mem.errors import InvalidMemory
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.patterns import late
 
 _STEP = late(r"###\s+(\d{1,9})\.\s*(.*)\Z")
@@ -24,8 +26,7 @@ _LISTS = {
 GOOD = ("ok", "success", "done", "recovered")
 
 
-@dataclass(frozen=True)
-class ToolCall:
+class ToolCall(FrozenRecord, frozen=True):
     """One tool call of an execution.
 
     Attributes:
@@ -50,8 +51,7 @@ class ToolCall:
         return self.status.strip().lower() in GOOD
 
 
-@dataclass(frozen=True)
-class ExecutionRecord:
+class ExecutionRecord(FrozenRecord, frozen=True):
     """One execution, or a trace merged from several."""
 
     goal: str
@@ -72,12 +72,12 @@ class ExecutionRecord:
 def as_step(number: int, fields: ToolCall | Mapping[str, Any]) -> ToolCall:
     """Build a numbered step from a mapping of its fields; raises InvalidMemory."""
     if isinstance(fields, ToolCall):
-        fields = {name: getattr(fields, name) for name in ToolCall.__dataclass_fields__ if name != "number"}
-    unknown = set(check_mapping(fields, f"step {number}")) - set(ToolCall.__dataclass_fields__)
+        fields = {name: getattr(fields, name) for name in ToolCall.__struct_fields__ if name != "number"}
+    unknown = set(check_mapping(fields, f"step {number}")) - set(ToolCall.__struct_fields__)
     if unknown or not str(fields.get("tool", "")).strip():
         what = f"has unknown fields {', '.join(sorted(map(str, unknown)))}" if unknown else "names no tool"
         raise InvalidMemory(
-            f"step {number} {what}", hint=f"a step has: {', '.join(list(ToolCall.__dataclass_fields__)[1:])}"
+            f"step {number} {what}", hint=f"a step has: {', '.join(ToolCall.__struct_fields__[1:])}"
         )
     depends = fields.get("depends_on") or ()
     if not isinstance(depends, Iterable) or not all(isinstance(one, int) for one in depends):

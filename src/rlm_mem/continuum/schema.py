@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -13,6 +12,7 @@ import msgspec
 
 from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.errors import InputError, InvalidMemory
+from rlm_mem.record import FrozenRecord
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -22,8 +22,7 @@ TASK_TYPES = ("research", "development", "creative", "analysis")
 """The documented values of ``task_type``; the setting ``continuum.task_types`` registers more."""
 
 
-@dataclass(frozen=True)
-class Tier:
+class Tier(FrozenRecord, frozen=True):
     """One row of the tier table (docs/spec/continuum.md, Tiers).
 
     Attributes:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
+
+from msgspec import field, structs
 
 from rlm_mem.chunk import check_content, check_tags
 from rlm_mem.config import IngestConfig, SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.ingest.cuts import CutCosts, Cuts, Sizes, find_cuts, pack
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.analysis import plain_words
 from rlm_mem.text.blocks import blocks, units
@@ -32,8 +34,7 @@ _SECTION = -6.0  # cost of starting such a chunk: less than any difference in si
 _SHORT = 8  # maximum characters, per token of the minimum size, of a text that may be below it
 
 
-@dataclass(frozen=True)
-class ChunkResult:
+class ChunkResult(FrozenRecord, frozen=True):
     """One chunk of a text, before it is stored.
 
     `content` is exactly `text[start:end]` of the source. Its first `overlap` characters repeat the end of the chunk
@@ -168,7 +169,7 @@ class ChunkingEngine:
     def _cuts(self, content: str) -> Cuts:
         costs = CutCosts() if self.target_tokens is not None else CutCosts(sentence=_KEEP_WHOLE)
         if self._sections:
-            costs = replace(costs, heading=_SECTION)
+            costs = structs.replace(costs, heading=_SECTION)
         aim = self.target_tokens or self.min_tokens
         # Units are small enough that cuts around them can meet both bounds.
         largest = max(1, min(self.max_tokens // 4, max(1, self.max_tokens - self.min_tokens)))
@@ -478,8 +479,7 @@ _CUES = _DECISION_WORDS | _PREFERENCE_WORDS | _TENTATIVE_WORDS | _PATTERN_WORDS 
 # --- a whole text, ready to be stored ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class AnalysedText:
+class AnalysedText(FrozenRecord, frozen=True):
     """A text ready to be stored: screened for secrets, split into chunks, with the headings above each chunk."""
 
     screened: Screened

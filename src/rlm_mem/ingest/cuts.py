@@ -8,21 +8,20 @@ then the target size.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import add, sub
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rlm_mem.record import FrozenRecord, MutableRecord
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.blocks import Block, blocks, pieces, units
 from rlm_mem.text.tokens import count_many
 
 
-@dataclass(frozen=True)
-class CutCosts:
+class CutCosts(FrozenRecord, frozen=True):
     """Costs of starting a chunk at a place, on a scale on which a chunk of maximum size costs 4.
 
     Cutting something that should stay whole costs more than any size; a natural beginning costs nothing.
@@ -49,8 +48,7 @@ class CutCosts:
     inside_sentence: float = 30.0
 
 
-@dataclass
-class Cuts:
+class Cuts(MutableRecord):
     """Parallel lists with one entry per unit; the units contain every character of the text except space."""
 
     start: list[int] = field(default_factory=list)
@@ -289,8 +287,7 @@ _TOO_SMALL = 100.0  # more than any cut, since bounds take precedence over good 
 _NEARLY = 6  # distance in tokens from a bound below which exact counts are needed
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(FrozenRecord, frozen=True):
     """Size bounds of a chunk in tokens: `least` <= chunk <= `most` where possible, otherwise close to `target`."""
 
     least: int

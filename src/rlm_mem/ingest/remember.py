@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, Unpack
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk import (
@@ -27,6 +26,7 @@ from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError, RlmMemError
 from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
 from rlm_mem.ingest.linking import AutoLinker
+from rlm_mem.record import FrozenRecord
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.succession import check_not_replaced
@@ -87,8 +87,7 @@ class LinkFinder(Protocol):
         """Finish the text; called after its last chunk, before the commit."""
 
 
-@dataclass(frozen=True)
-class RememberResult:
+class RememberResult(FrozenRecord, frozen=True):
     """The result of storing one text; ``print`` shows it in a line or two.
 
     Attributes:

@@ -15,7 +15,6 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar
@@ -23,6 +22,7 @@ from typing import Any, BinaryIO, TypeVar
 from rlm_mem.arguments import check_path
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.records import ImportProblem
+from rlm_mem.record import FrozenRecord
 
 try:
     from lzma import LZMAError
@@ -58,8 +58,7 @@ class Unreadable(Exception):
     """A file cannot be read; the message gives the reason."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(FrozenRecord, frozen=True):
     """A file of a source: its name (with ``/``), its size in bytes, and a mark that changes with the file.
 
     ``settled``: its last change is old enough that any later change gets a different mark.

@@ -7,21 +7,22 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any, BinaryIO
 
+from msgspec import field
+
 from rlm_mem.chunk import format_time, from_epoch, parse_time
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.places import Entry, Place, Unreadable
+from rlm_mem.record import MutableRecord
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 
 
-@dataclass
-class SourceFile:
+class SourceFile(MutableRecord):
     """A file of a source, to be read by a format.
 
     Args:

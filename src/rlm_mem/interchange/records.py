@@ -9,46 +9,43 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import field
 
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.config import stored_path
 from rlm_mem.errors import InputError
+from rlm_mem.record import FrozenRecord, MutableRecord
 from rlm_mem.store.core.brain_files import parse_event, with_new_ids
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 
-@dataclass(frozen=True)
-class ImportProblem:
+class ImportProblem(FrozenRecord, frozen=True):
     """An item that could not be read: its location (file, and line or entry), and the reason."""
 
     where: str
     reason: str
 
 
-@dataclass(frozen=True)
-class ImportSample:
+class ImportSample(FrozenRecord, frozen=True):
     """One of the chunks that an import would create: its source (file, and line or entry), and its beginning."""
 
     where: str
     text: str
 
 
-@dataclass(frozen=True)
-class ImportNotice:
+class ImportNotice(FrozenRecord, frozen=True):
     """A remark for the report: its location, and what to do about it."""
 
     where: str
     text: str
 
 
-@dataclass
-class ImportedChunk:
+class ImportedChunk(MutableRecord):
     """One complete chunk with its id and times.
 
     A ``derived`` chunk comes from a format without chunks: its id is computed from its origin, and a change of the
@@ -63,8 +60,7 @@ class ImportedChunk:
     names_namespace: bool = True
 
 
-@dataclass
-class ChatMessage:
+class ChatMessage(MutableRecord):
     """One message of a conversation; ``at`` is an ISO time."""
 
     author: str
@@ -72,8 +68,7 @@ class ChatMessage:
     at: str | None = None
 
 
-@dataclass
-class Dialogue:
+class Dialogue(MutableRecord):
     """Consecutive messages of one conversation; ``key`` identifies it within its source, ``part`` counts from 0."""
 
     key: str
@@ -85,8 +80,7 @@ class Dialogue:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
-class Note:
+class Note(MutableRecord):
     """A plain text, to be chunked.
 
     ``key`` identifies it within its conversation, so that a change of the source replaces the former text; empty:
@@ -105,8 +99,7 @@ class Note:
     sections: bool = False
 
 
-@dataclass
-class Asset:
+class Asset(MutableRecord):
     """A brain file that is written as it is: a personality, a tiered memory, a trajectory.
 
     ``place`` is its path in a brain folder.
@@ -117,16 +110,14 @@ class Asset:
     where: str
 
 
-@dataclass
-class ImportedVersion:
+class ImportedVersion(MutableRecord):
     """A former version of a chunk."""
 
     chunk: Chunk
     where: str
 
 
-@dataclass
-class ImportedEvent:
+class ImportedEvent(MutableRecord):
     """An event of an audit log."""
 
     event: dict[str, Any]

@@ -7,16 +7,16 @@ To add a provider that ``pydantic_ai`` supports, add a record here; any other ne
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from rlm_mem.record import FrozenRecord
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(FrozenRecord, frozen=True):
     """A model with the address of its server and its key, which ``repr`` omits."""
 
     provider: str
@@ -33,8 +33,7 @@ class Target:
         return self.base_url or APIS[self.provider].home
 
 
-@dataclass(frozen=True)
-class Api:
+class Api(FrozenRecord, frozen=True):
     """Settings of one provider.
 
     Attributes:

@@ -18,12 +18,14 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal, Protocol, TypedDict, TypeGuard, Unpack, runtime_checkable
 
+from msgspec import field, structs
+
 from rlm_mem.chunk.types import shown
 from rlm_mem.errors import BudgetError, InputError, InvalidConfig, MaxIterationsError
+from rlm_mem.record import FrozenRecord, MutableRecord
 from rlm_mem.text.patterns import late
 from rlm_mem.text.tokens import count_tokens
 
@@ -31,8 +33,7 @@ Role = Literal["system", "user", "assistant"]
 _ROLES: tuple[Role, ...] = ("system", "user", "assistant")
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(FrozenRecord, frozen=True):
     """One message of a conversation with a model.
 
     Raises:
@@ -53,8 +54,7 @@ Prompt = str | Sequence[Message]
 """A single user message, or the conversation so far (oldest first)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(FrozenRecord, frozen=True):
     """Tokens used by one or several completions.
 
     ``input_tokens`` counts the whole prompt, those read from or written to the provider's cache included;
@@ -86,8 +86,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(FrozenRecord, frozen=True):
     """One completion of a model, with its usage and cost.
 
     Attributes:
@@ -219,8 +218,7 @@ BUDGET_NAMES = ("iterations", "depth", "seconds", "model_calls", "tokens", "usd"
 """All values of ``BudgetError.stopped_by``."""
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(FrozenRecord, frozen=True):
     """Limits of one run; None means no limit.
 
     Args:
@@ -251,7 +249,7 @@ class Limits:
         for name in given:
             if name not in BUDGET_NAMES:
                 raise InvalidConfig(f"there is no budget {name!r}: use one of {', '.join(BUDGET_NAMES)}")
-        return replace(self, **{name: value for name, value in given.items() if value is not None})
+        return structs.replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def __post_init__(self) -> None:
         for name in BUDGET_NAMES:
@@ -270,11 +268,10 @@ class Limits:
                     f"limit {name} must be {'above' if name == 'seconds' else 'at least'} 0: {value!r}"
                 )
         if self.usd is not None and not isinstance(self.usd, Decimal):
-            object.__setattr__(self, "usd", Decimal(str(self.usd)))
+            structs.force_setattr(self, "usd", Decimal(str(self.usd)))
 
 
-@dataclass(frozen=True)
-class ModelSpending:
+class ModelSpending(FrozenRecord, frozen=True):
     """Calls, tokens and cost of one model within a run.
 
     ``cost`` is in US dollars and covers the priced calls only; ``unpriced_calls`` counts the others.
@@ -287,8 +284,7 @@ class ModelSpending:
     unpriced_calls: int
 
 
-@dataclass(frozen=True)
-class Spent:
+class Spent(FrozenRecord, frozen=True):
     """What a run has spent so far.
 
     Attributes:
@@ -315,8 +311,7 @@ class Spent:
         return self.usage.total_tokens
 
 
-@dataclass
-class Reservation:
+class Reservation(MutableRecord):
     """Resources reserved for a call in progress, until :meth:`Budget.add_usage` settles it."""
 
     tokens: int = 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rlm_mem.offline.passages import Passage, Sentence, Word
 from rlm_mem.offline.phrases import (
@@ -21,6 +20,7 @@ from rlm_mem.offline.phrases import (
 )
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import day_words, moments
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late, word_set
 
@@ -120,8 +120,7 @@ _NUMBER = late(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(FrozenRecord, frozen=True):
     """A candidate answer.
 
     ``first`` and ``last`` are the numbers of the first and last word it covers in its sentence (-1 if it is not a

@@ -6,7 +6,6 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rlm_mem.offline.candidates import Candidate, candidates
 from rlm_mem.offline.extraction import trimmed, word_counts, word_f1
@@ -23,6 +22,7 @@ from rlm_mem.offline.notes import matched_share
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import Weights
+from rlm_mem.record import FrozenRecord
 
 READ_FULLY = 6
 """Number of best passages that are read word by word; for others only authors and words count."""
@@ -35,8 +35,7 @@ _MAX_CITED = 4
 _SPANS = frozenset({"what", "kind", "do", "how", "why", "name", "where", "how_long"})
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
+class Examined(FrozenRecord, frozen=True):
     """The result of `examine`: the answer, its passages, and the figures for its probabilities.
 
     ``sentence`` is the whole sentence if the answer is only a part of it, else empty; ``share_needed``: see

@@ -6,8 +6,9 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from rlm_mem.offline.candidates import may_be_person
 from rlm_mem.offline.passages import Reading, Sentence
@@ -34,6 +35,7 @@ from rlm_mem.offline.phrases import (
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
 from rlm_mem.offline.word_classes import NUMBER, degree, same_words, stem_of, value_pattern
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.patterns import late, word_set
 
 MAX_WORDS = 45
@@ -66,8 +68,7 @@ _DONE_BY = late(r"(?:ed|en|wn|de|ld|nd|un) by$")
 _MAX_PLACES = 12  # place phrases checked in one sentence, which bounds the work on unusual texts
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(FrozenRecord, frozen=True):
     """An answer and its fit: 1 for a part of exactly the kind asked for, 0 for a whole sentence.
 
     ``alone``: the sentence has no other part of this kind.

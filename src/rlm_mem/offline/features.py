@@ -9,14 +9,16 @@ import math
 import re
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from rlm_mem.offline.candidates import Candidate
 from rlm_mem.offline.passages import Passage, Word
 from rlm_mem.offline.phrases import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS
 from rlm_mem.offline.question import Question
+from rlm_mem.record import FrozenRecord
 from rlm_mem.search.related import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
@@ -44,8 +46,7 @@ _NEGATIVE = word_set(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PassageSigns:
+class PassageSigns(FrozenRecord, frozen=True):
     """How well one passage matches the question, computed once for all its candidates.
 
     ``cover`` is the share of the question's content words in it, ``near`` the share in it or just before it;

@@ -12,7 +12,6 @@ returns the next query, and is called again with the results.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from rlm_mem.offline.numbered import ASKING, is_derivation, numbered_lines, read_numbered
@@ -20,6 +19,7 @@ from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
 from rlm_mem.offline.phrases import FUNCTION_WORDS
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.word_classes import degree
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.patterns import word_set
 
 _MAX_STATEMENTS = 1_000
@@ -42,8 +42,7 @@ _IN_NAMES = word_set("of the and de for on in")
 _HELD, _CONFIDENCE = 0.8, 0.7
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
+class _Statement(FrozenRecord, frozen=True):
     number: int
     text: str
     words: tuple[Word, ...]
@@ -56,8 +55,7 @@ class _Statement:
         return f" {' '.join(word.low for word in self.words[: self.value])} "
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(FrozenRecord, frozen=True):
     score: float
     statement: _Statement
     met: tuple[int, ...]  # places of matched words in the question, nearest to the previous step first

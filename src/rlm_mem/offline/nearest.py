@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from rlm_mem.models.base import SURE
 from rlm_mem.offline.closest import has_name, is_related, names_attribute, names_deed
@@ -17,6 +18,7 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.reader import with_later_notes
 from rlm_mem.offline.weights import logistic
 from rlm_mem.offline.word_classes import degree, stem_of
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.languages import is_foreign
 from rlm_mem.text.patterns import late
@@ -45,8 +47,7 @@ _ROLE_ASKED = late(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Quotation:
+class Quotation(FrozenRecord, frozen=True):
     """The nearest memory's words on a question, and the signs of whether they answer it, each 0 to 1.
 
     ``matched``: the share of the question that the sentence matches; ``fits``: it has a part of exactly the kind asked

@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
+
+from msgspec.structs import replace
 
 from rlm_mem.offline.documents import same_name
 from rlm_mem.offline.extraction import Piece, counted_thing, piece, reason_after, trimmed
@@ -22,6 +23,7 @@ from rlm_mem.offline.phrases import FULL_NAME, FUNCTION_WORDS, PATH, ROLE
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.offline.word_classes import NUMBER, RELATIONS, Relation, degree, stem_of
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late, word_set
 
@@ -99,8 +101,7 @@ _FORBIDDEN = late(
 """Words that negate their subject: something is forbidden, has ended, or was not done."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(FrozenRecord, frozen=True):
     passage: Passage
     number: int
     sentence: Sentence
@@ -108,8 +109,7 @@ class _Line:
     around: frozenset[str]  # stems of its context
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(FrozenRecord, frozen=True):
     line: _Line
     matched: float
     score: float
@@ -327,8 +327,7 @@ def matched_share(question: Question, passage: Passage) -> float:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NearestLine:
+class NearestLine(FrozenRecord, frozen=True):
     """The sentence of a passage that is nearest to a question.
 
     ``share``: the share of the question that it matches; ``fit``: that of its part of the kind asked for, below 0 if

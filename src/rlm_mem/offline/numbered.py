@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, split_sentences
 from rlm_mem.offline.phrases import FUNCTION_WORDS
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.word_classes import degree
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.patterns import late, word_set
 
@@ -33,8 +33,7 @@ ASKING = FUNCTION_WORDS | word_set("what which who whom whose where when why how
 _HELD, _CONFIDENCE = 0.95, 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
+class _Statement(FrozenRecord, frozen=True):
     number: int
     words: tuple[Word, ...]
     text: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.analysis import PARTS, get_analyser
 from rlm_mem.text.patterns import late
 
@@ -24,8 +24,7 @@ _COMPOUND = late(r"[-_/=]|[a-z][A-Z]|\w\.\w")
 """Marks the parts of compounds: "client-side", "max_size", "maxSize"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(FrozenRecord, frozen=True):
     """One word of a sentence; ``opens`` and ``closes``: a stop precedes or follows it."""
 
     text: str
@@ -37,8 +36,7 @@ class Word:
     closes: bool
 
 
-@dataclass(frozen=True)
-class Sentence:
+class Sentence(FrozenRecord, frozen=True, dict=True):
     """One sentence of a passage, at ``start`` of its text."""
 
     text: str
@@ -80,8 +78,7 @@ class Sentence:
         return self.text.rstrip("\"”')] ").endswith("?")
 
 
-@dataclass(frozen=True)
-class Passage:
+class Passage(FrozenRecord, frozen=True, dict=True):
     """A turn, a sentence or a short paragraph that the search found.
 
     ``at`` is its time, if known; ``before`` is what was said just before it, if anything; ``score`` is its search
@@ -133,8 +130,7 @@ class Passage:
         return Sentence(self.before, 0).stems
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(FrozenRecord, frozen=True):
     """An answer read from passages.
 
     Attributes:

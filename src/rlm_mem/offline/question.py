@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from rlm_mem.chunk import normalise_unicode
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DAY_NAMES, MONTH_NAMES
 from rlm_mem.text.options import options_of
@@ -103,8 +103,7 @@ _PLURAL_WHAT = late(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(FrozenRecord, frozen=True):
     """An analysed question.
 
     Attributes:

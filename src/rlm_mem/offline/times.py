@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 
 from rlm_mem.offline.passages import Passage
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.dates import DAY_NAMES, MONTH_NAMES, DateMention, find_dates
 from rlm_mem.text.patterns import late
 
@@ -26,8 +26,7 @@ _NUMBER = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(FrozenRecord, frozen=True):
     """A date mention in a sentence: its place, its days, and its text."""
 
     start: int

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from msgspec import field
 
-@dataclass(frozen=True)
-class Weights:
+from rlm_mem.record import FrozenRecord
+
+
+class Weights(FrozenRecord, frozen=True):
     """Weights by signal: ``span`` scores candidates, ``answerable`` and ``correct`` give the two probabilities.
 
     If the probability of an answer is below ``bar``, the model abstains. ``nearest`` gives the probability that the

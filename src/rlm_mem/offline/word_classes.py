@@ -7,9 +7,9 @@ of the same line here, or a member of the class that it names.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from rlm_mem.record import FrozenRecord
 from rlm_mem.search.related import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late
@@ -170,8 +170,7 @@ def _tables() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
     return {k: frozenset(v) for k, v in same.items()}, {k: frozenset(v) for k, v in kinds.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(FrozenRecord, frozen=True):
     """An everyday relation: patterns of questions and statements about it, and the question's words for it."""
 
     name: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from itertools import dropwhile, islice
 from typing import TYPE_CHECKING
+
+from msgspec import field
 
 from rlm_mem.chunk import content_hash, format_time
 from rlm_mem.proposals.recent import RecentChunks
@@ -23,6 +24,7 @@ from rlm_mem.proposals.statements import (
     stems_of,
     terms_of,
 )
+from rlm_mem.record import MutableRecord
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import CHANGES, ENDS, FIRST, REPLACES
 from rlm_mem.text.differences import differences
@@ -59,8 +61,7 @@ Sentence = tuple[str, str]
 """A text and one of its sentences."""
 
 
-@dataclass
-class _Expected:
+class _Expected(MutableRecord):
     """The texts that one transaction is going to store, and what the index said about their sentences.
 
     Attributes:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import SUPERSEDES, ChunkLinks
 from rlm_mem.chunk.types import rank
 from rlm_mem.proposals.earlier import EarlierChunks
 from rlm_mem.proposals.statements import stems
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import FAMILIES
 from rlm_mem.text.differences import Conflict, differences
@@ -46,8 +46,7 @@ _DESCRIBING = re.compile(
 """What follows a name in its clause: "with two sisters", ", two streets from the harbour"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(FrozenRecord, frozen=True):
     """A new chunk and an earlier one that do not both hold.
 
     Attributes:

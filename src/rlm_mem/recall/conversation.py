@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlm_mem.models.base import Message
 from rlm_mem.recall.prompts import clip, fenced
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ _BYTES_PER_TOKEN = 3.2  # of ordinary English; near the limit tokens are counted
 _MIN_OUTPUT = 400  # characters of the newest output that are always kept
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(FrozenRecord, frozen=True):
     """One reply of the model and the message after it.
 
     Args:

@@ -13,10 +13,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from msgspec import field
 
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.errors import BudgetError, ModelTimeout, RlmMemError, SandboxViolation
@@ -26,6 +27,7 @@ from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.opening import Opening
 from rlm_mem.recall.programs import ShownData, is_fixed_answer, programs_in, without_definitions
 from rlm_mem.recall.prompts import SYSTEM_PROMPT, clip, feedback, no_program
+from rlm_mem.record import FrozenRecord, MutableRecord
 from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.sandbox.values import Final, StepOutput
 from rlm_mem.telemetry import ObservedOperation, operation
@@ -40,8 +42,7 @@ MAX_READ_IDS = 2_000
 """Most ids of read chunks that one step or one run records."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoopStep:
+class LoopStep(FrozenRecord, frozen=True):
     """One turn, as recorded in trajectories.
 
     Attributes:
@@ -92,8 +93,7 @@ class LoopStep:
         )
 
 
-@dataclass(slots=True)
-class ProgramResults:
+class ProgramResults(MutableRecord):
     """The results of the programs of one reply.
 
     Attributes:
@@ -355,8 +355,7 @@ MAX_REPEATS = 4
 """Number of equal fruitless replies in a row that end a run, since the model will not change them."""
 
 
-@dataclass(frozen=True)
-class LoopResult:
+class LoopResult(FrozenRecord, frozen=True):
     """How a run ended.
 
     Attributes:
@@ -413,8 +412,7 @@ def _not_run(steps: Sequence[LoopStep]) -> int:
     return sum(not step.ran for step in steps)
 
 
-@dataclass
-class Turns:
+class Turns(MutableRecord):
     """A model, the session that runs programs for it, and their turns so far.
 
     Args:

@@ -7,15 +7,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from msgspec.structs import replace
 
 from rlm_mem.errors import InputError, ModelError, ModelRefused
 from rlm_mem.models.base import Completion, Usage, as_messages, estimate_usage, sendable
 from rlm_mem.models.opening import adapt
 from rlm_mem.recall.programs import MAX_REPLY_CHARS
 from rlm_mem.recall.prompts import fenced
+from rlm_mem.record import FrozenRecord
 from rlm_mem.sandbox.values import clipped, preview, well_formed
 from rlm_mem.telemetry import model_call
 
@@ -30,8 +32,7 @@ MAX_BATCH = 200
 MAX_PROMPT_CHARS = 400_000
 
 
-@dataclass(frozen=True, slots=True)
-class AdmittedCall:
+class AdmittedCall(FrozenRecord, frozen=True):
     """A call that the budget has admitted: its reservation, and the most tokens of a reply that fits."""
 
     reservation: Reservation

@@ -9,11 +9,12 @@ import json
 import re
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice, zip_longest
 from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
+
+from msgspec import field
 
 from rlm_mem import search as searching
 from rlm_mem.chunk.types import is_untrusted, outside, untrusted_mark
@@ -41,6 +42,7 @@ from rlm_mem.recall.question_kinds import (
     subject_of,
     weighs_several,
 )
+from rlm_mem.record import FrozenRecord
 from rlm_mem.sandbox.arguments import shortened
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.line_functions import speakers, users_of
@@ -93,8 +95,7 @@ _NAME_CHARS = 60
 """Most characters of a tag, a speaker or the id of a conversation."""
 
 
-@dataclass(frozen=True)
-class Opening:
+class Opening(FrozenRecord, frozen=True):
     """The first message of a run: the question, figures of the store, and the best snippets.
 
     Args:

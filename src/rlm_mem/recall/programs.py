@@ -18,9 +18,11 @@ import textwrap
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from rlm_mem.errors import SandboxViolation
+from rlm_mem.record import MutableRecord
 from rlm_mem.sandbox.functions import FUNCTIONS, MODEL_FUNCTIONS
 from rlm_mem.sandbox.idioms import only_reads
 from rlm_mem.sandbox.policy import parse, syntax_error_line
@@ -85,8 +87,7 @@ def _calls(tree: ast.Module | None, functions: Collection[str]) -> bool:
     )
 
 
-@dataclass
-class _Piece:
+class _Piece(MutableRecord):
     """A part of a reply: prose (``label`` None), or a block with its label."""
 
     label: str | None

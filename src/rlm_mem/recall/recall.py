@@ -27,6 +27,7 @@ from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.running import Run, Runner
 from rlm_mem.recall.source_lines import SourceLine, nearest_lines
 from rlm_mem.recall.trajectory import Trajectory, TrajectoryRecorder, record_recall, unrecorded
+from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.records import path_of, repeated_prefix, standing
 from rlm_mem.telemetry import observed
 from rlm_mem.text.blocks import one_line
@@ -48,8 +49,7 @@ _LINE_CHARS, _LINE_CHARS_ALONE = (
 )  # most characters, with an answer and without, when there is no more to read
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(FrozenRecord, frozen=True):
     """A memory behind an answer; without an answer, one of the closest.
 
     Attributes:
@@ -85,8 +85,7 @@ class Source:
         return f"{self.chunk_id}  {self.at[:10]}  {self.line}" + "".join(f"  [{mark}]" for mark in marks)
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(FrozenRecord, frozen=True):
     """The reliability of a memory and its figures.
 
     Attributes:

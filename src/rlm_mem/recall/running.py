@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec import field
+from msgspec.structs import replace
 
 from rlm_mem.arguments import check_function, check_kind, check_mapping
 from rlm_mem.chunk import format_time
@@ -28,6 +31,7 @@ from rlm_mem.recall.opening import Opening, build_opening
 from rlm_mem.recall.prompts import instructions
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import RecordedLLM, TrajectoryRecorder, error_text, prune_trajectories
+from rlm_mem.record import FrozenRecord, MutableRecord
 from rlm_mem.sandbox.engine import stop_of_context
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.sandbox.session import SandboxSession
@@ -89,8 +93,7 @@ def _why_disbelieved(loop: LoopResult, question: str, language: str) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(FrozenRecord, frozen=True):
     """A finished run, whose trajectory still lacks the outcome."""
 
     loop: LoopResult
@@ -324,8 +327,7 @@ def _sync_changes(store: ChunkStore) -> bool:
         return False
 
 
-@dataclass
-class UntrustedRemarks:
+class UntrustedRemarks(MutableRecord):
     """After each program of a session, names the untrusted chunks that it read, each chunk once.
 
     If all that was read is untrusted, its origins are named once: in an imported memory every program would repeat

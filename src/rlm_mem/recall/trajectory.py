@@ -14,7 +14,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, fields
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import takewhile
@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import msgspec
+from msgspec import field
 
 from rlm_mem.arguments import check_since
 from rlm_mem.chunk import format_time, parse_time
@@ -41,6 +42,7 @@ from rlm_mem.models.base import (
 from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.model_calls import bounded_reply
 from rlm_mem.recall.outcome import OPERATION_WORDS, RUN_OPERATIONS, OutcomeWord, outcome_word
+from rlm_mem.record import FrozenRecord, MutableRecord
 from rlm_mem.sandbox.values import MAX_ERROR_CHARS, clipped, well_formed
 from rlm_mem.store.core.brain_files import namespace_of_run
 from rlm_mem.telemetry import ObservedOperation, count
@@ -61,8 +63,7 @@ _FILE = late(rf"{FOLDER}/\d{{4}}-\d{{2}}/({_ID.pattern})\.jsonl")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class SubCall:
+class SubCall(FrozenRecord, frozen=True):
     """A model call that a program made (``llm_query``, ``llm_query_batched``).
 
     Attributes:
@@ -85,8 +86,7 @@ class SubCall:
     error: str | None = None
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(FrozenRecord, frozen=True):
     """How a run ended; money in US dollars, ``cost`` None when a call had no known price.
 
     ``error`` names an exception that ended the run (a model that failed), ``stopped_by`` a budget. ``detail`` has
@@ -119,8 +119,7 @@ class Outcome:
         )
 
 
-@dataclass
-class Trajectory:
+class Trajectory(MutableRecord):
     """The recorded steps of one run (``outcome`` is None while it runs, or if it was killed).
 
     Attributes:
@@ -166,8 +165,7 @@ def unrecorded() -> Trajectory:
     return Trajectory(id="", operation="", query="", namespace="", started_at="", model="", engine="")
 
 
-@dataclass(frozen=True)
-class TrajectoryInfo:
+class TrajectoryInfo(FrozenRecord, frozen=True):
     """A trajectory in a list.
 
     Attributes:

@@ -13,9 +13,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.differences import surest
 from rlm_mem.text.patterns import late
 from rlm_mem.text.statement import Stated
@@ -86,8 +86,7 @@ _COMMON = frozenset(("i", "i'm", "i've", "i'll", "i'd", "ok"))
 Kind = Literal["replace", "contradict"]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(FrozenRecord, frozen=True):
     """A sentence; ``order`` increases with time, ``key`` identifies the line that contains it."""
 
     key: int
@@ -96,8 +95,7 @@ class Statement:
     speaker: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(FrozenRecord, frozen=True):
     """Two statements about the same thing, with their shared words and the reason for the pair."""
 
     newer: Statement
@@ -110,8 +108,7 @@ class Pair:
     """The differing words of the newer and the older one, verbatim: the denial, or a number."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Analysed:
+class _Analysed(FrozenRecord, frozen=True):
     """An analysed statement.
 
     Attributes:

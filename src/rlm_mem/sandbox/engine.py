@@ -25,13 +25,15 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
+
+from msgspec import field
 
 from rlm_mem.children import PerProcess
 from rlm_mem.errors import ProgramError, SessionCancelled, TimeoutError
 from rlm_mem.own_process import ENDING
+from rlm_mem.record import FrozenRecord
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.values import Bounds, well_formed
 
@@ -54,8 +56,7 @@ class HostCallFailed(Exception):
         super().__init__(self.message)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineLimits:
+class EngineLimits(FrozenRecord, frozen=True):
     """Limits of one session.
 
     Attributes:

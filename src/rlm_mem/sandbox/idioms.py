@@ -10,8 +10,8 @@ import ast
 import math
 from bisect import bisect_right
 from collections.abc import Container
-from dataclasses import dataclass
 
+from rlm_mem.record import FrozenRecord
 from rlm_mem.sandbox.idiom_generators import (
     assign,
     call_of,
@@ -512,8 +512,7 @@ def _called_name(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(FrozenRecord, frozen=True):
     """A program in the form that Monty runs.
 
     Attributes:

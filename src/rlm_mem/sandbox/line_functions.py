@@ -9,7 +9,6 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain, filterfalse, islice
@@ -22,6 +21,7 @@ from msgspec.structs import asdict, replace
 from rlm_mem import search as searching
 from rlm_mem.chunk import LINK_TYPES, Chunk, name_key
 from rlm_mem.chunk.types import is_untrusted, outside
+from rlm_mem.record import FrozenRecord
 from rlm_mem.sandbox.arguments import (
     TruncatedLists,
     count,
@@ -58,8 +58,7 @@ _MAX_REPLY_CHUNKS = 3
 """Maximum following chunks that are searched for the reply to a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(FrozenRecord, frozen=True):
     """One turn of a chunk, or a whole plain note."""
 
     chunk: Chunk

@@ -23,7 +23,6 @@ import time
 import weakref
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -45,6 +44,7 @@ from pydantic_monty._binary import find_monty_binary
 from rlm_mem import errors
 from rlm_mem.children import unwatch, watch
 from rlm_mem.errors import SandboxError
+from rlm_mem.record import MutableRecord
 from rlm_mem.sandbox.dispatch import Finished
 from rlm_mem.sandbox.engine import (
     Alarm,
@@ -256,8 +256,7 @@ class _WorkerHandle:
             pool.release(session)
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(MutableRecord):
     """One program run: its rewritten source, its host functions and its deadline."""
 
     program: Rewritten

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+from rlm_mem.record import FrozenRecord
 
-@dataclass(frozen=True, slots=True)
-class Page:
+
+class Page(FrozenRecord, frozen=True):
     """The documentation of one function.
 
     Attributes:

@@ -10,12 +10,14 @@ import datetime as dt
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from numbers import Integral, Real
 from typing import Any
 
+from msgspec import field
+
 from rlm_mem.errors import RlmMemError, TimeoutError
+from rlm_mem.record import FrozenRecord, MutableRecord
 from rlm_mem.sandbox.wire import Described, Fields, KeyLimit
 
 MAX_NAME_CHARS = 80
@@ -39,8 +41,7 @@ class TooLarge(ValueError):
     """A value exceeds its bounds; the message names the bound and the remedy."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(FrozenRecord, frozen=True):
     """The maximum size of a value.
 
     Attributes:
@@ -265,8 +266,7 @@ def bounded_error(error: RlmMemError) -> RlmMemError:
     return error
 
 
-@dataclass(frozen=True, slots=True)
-class HostCall:
+class HostCall(FrozenRecord, frozen=True):
     """One call of a host function by a program.
 
     Attributes:
@@ -282,8 +282,7 @@ class HostCall:
     result_preview: str
 
 
-@dataclass(frozen=True, slots=True)
-class Final:
+class Final(FrozenRecord, frozen=True):
     """The answer of a session.
 
     Attributes:
@@ -299,16 +298,14 @@ class Final:
     suggestion: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(FrozenRecord, frozen=True):
     """One variable of the sandbox's namespace: the name of its type and a short preview of its value."""
 
     type: str
     preview: str
 
 
-@dataclass(slots=True)
-class StepOutput:
+class StepOutput(MutableRecord):
     """The result of one program.
 
     Attributes:
