@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
 from time import monotonic
 from typing import Any
 
@@ -95,7 +94,7 @@ class FolderSync:
         self.created: list[str] = []
         self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
         self._known = FolderName(store, self._root, known_as)
-        self._name, self._is_named = self._known.name, known_as is not None
+        self._name = self._known.name
         if (ask or follow) and known_as is None:
             self._known.refuse_taken()
         self._asks = ask and known_as is None and self._known.is_new
@@ -230,7 +229,7 @@ class FolderSync:
             self._known.refuse_known(present.values())
         lost = {path for path in live if path not in present and (path in lost or self._is_missing(path))}
         changes = plan(live, record.archived(), present, lost)
-        if first and not self._is_named and any(one.former is not None for one in changes):
+        if first and any(one.former is not None for one in changes):
             self._known.refuse_another_machine()
         changed = {change.path for change in changes}
         unchanged = [path for path in present if path not in changed]
@@ -260,10 +259,8 @@ class FolderSync:
         changes = self._with_renames(changes)
         emptied = 0 if self._archive_all else number_emptied(changes, record.live(), self._read)
         if emptied:
-            command = "remember --folder PATH --archive-all archives them"
-            reason = (
-                f"none of its {emptied:,} documents is there: all are kept, and none is added ({command})"
-            )
+            reason = f"none of its {emptied:,} documents is there: all are kept, and none is added"
+            reason += " (remember --folder PATH --archive-all archives them)"
             problems.append(ImportProblem(_WHOLE, reason))
             self.report.failed.append(_WHOLE)
             changes = []  # with a new document, the next sync would take the others for removed one by one
@@ -449,12 +446,11 @@ class FolderSync:
 
     def _conversations_of(self, path: str) -> Iterable[str]:
         """Return the possible conversations of the chunks of a file without a record."""
-        if self._is_named and self._known.place_is_of_another_machine():
-            return [self._reader.conversation(path)]  # those named by the place are of the other folder
-        named = self._reader.conversation(path), conversation_of(str(self.folder.path / path))
-        return dict.fromkeys(
-            chain(named, map(conversation_of, (f"{self._root}/{path}", stored_path(f"{self._root}/{path}"))))
-        )
+        own, here = self._reader.conversation(path), f"{self._root}/{path}"
+        if self._known.place_is_of_another_machine:
+            return [own]  # those named by the place are of the other folder
+        places = (str(self.folder.path / path), here, stored_path(here))
+        return dict.fromkeys([own, *map(conversation_of, places)])
 
     def _is_current(
         self, record: FolderRecord, document: ChangedDocument, group: Sequence[ChangedDocument]
