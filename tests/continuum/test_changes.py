@@ -170,7 +170,7 @@ def test_a_mirror_that_was_lost_is_made_again_by_a_sync(continuum: Continuum) ->
     log = record(continuum, "Graft the quince", indicators=[])
     continuum.workspace.start("plan")
     continuum.sync()
-    continuum.store.delete_chunk(log.chunk_id, permanent=True)
+    continuum.store.drop_chunk(log.chunk_id)
     assert search(continuum.store, "quince") == []
     assert continuum.sync() == 1
     assert [hit.chunk_id for hit in search(continuum.store, "quince")] == [log.chunk_id]

@@ -263,7 +263,7 @@ def test_a_decision_leaves_what_only_has_the_id_of_a_memory_of_the_case(continuu
     case = captured(continuum)
     first, second, *others = case.chunk_ids
     for one in (first, *others):
-        continuum.store.delete_chunk(one, permanent=True)
+        continuum.store.drop_chunk(one)
     continuum.store.create_chunk("The ferry leaves at nine.", chunk_id=first, conversation_id="s-2")
     continuum.review.reject(case.id, reviewer="Ana", reason="planted")
     assert [continuum.store.exists(one) for one in (first, second)] == [True, False]

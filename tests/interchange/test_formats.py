@@ -610,7 +610,7 @@ def test_a_record_of_imports_that_was_written_anew_knows_every_file(
 
 def test_a_very_long_message_is_split_into_parts_that_join_to_it() -> None:
     text = "".join(f"{number:07}," for number in range(75_001))
-    parts = Parts(cast("SourceFile", SimpleNamespace(conversation="talk")))
+    parts = Parts(cast("SourceFile", SimpleNamespace(conversation="talk", max_text=10_000_000)))
     found = [*parts.add("talk", ChatMessage("User", text), "talk.jsonl"), *parts.end()]
     assert "".join(one.messages[0].text for one in found) == text
     assert [len(one.messages[0].text) for one in found] == [200_000, 200_000, 200_000, 8]

@@ -118,3 +118,19 @@ def test_no_client_replaces_a_memory_by_an_import(tmp_path: Path, way: str) -> N
         found = memory.get(true)
         assert found is not None and found.content == TRUE and found.metadata.superseded_by is None
         assert found.metadata.trust == "trusted" and memory.list_chunks(trust="trusted") == [true]
+
+
+@pytest.mark.parametrize("name", ["chat.jsonl", "chat.json"])
+def test_a_message_that_is_too_long_is_named_at_once_and_the_others_are_stored(
+    store: ChunkStore, tmp_path: Path, name: str
+) -> None:
+    longest = store.config.ingest.max_content_bytes
+    said = ("The kettle is blue.", "\u00e9" * (longest // 2 + 1), "The ladder is red.")
+    lines = [{"role": "user", "content": text} for text in said]
+    path = tmp_path / name
+    path.write_text("\n".join(map(json.dumps, lines)) if name.endswith("l") else json.dumps(lines))
+    report = import_source(store, path)
+    (problem,) = report.problems
+    assert problem.reason.startswith(f"a message of {longest + 2:,} bytes: at most {longest:,} are taken")
+    texts = " ".join(chunk.content for chunk in store.iter_chunks())
+    assert said[0] in texts and said[2] in texts and "\u00e9" not in texts

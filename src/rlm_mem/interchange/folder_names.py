@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from shlex import quote
 
@@ -52,7 +53,7 @@ class FolderName:
         self._around = _repository(_brain(store))
         self._owns = names = self._names()
         self.own = names[0]
-        self.is_new = False
+        self.is_new, self._is_given = False, known_as is not None
         if known_as is not None:
             self.name = known_as if known_as in names else same_folder(self._files, known_as) or known_as
             return
@@ -89,7 +90,7 @@ class FolderName:
     def note(self) -> None:
         """Write down the name and this machine, in a transaction, so that the folder is recognised."""
         if (self._noted(self.own) or self.own) != self.name:
-            here = on_this_machine(self.own) if self.place_is_of_another_machine() else self.own
+            here = on_this_machine(self.own) if self.place_is_of_another_machine else self.own
             note_same_folder(self._files, here, self.name)
         note_machine(self._files, self.name)
 
@@ -98,7 +99,11 @@ class FolderName:
 
         To be called if the sync would archive documents of it, or replace their texts.
         """
-        if path_of_stored(self.name) is not None and is_of_another_machine(self._files, self.name):
+        if (
+            not self._is_given
+            and path_of_stored(self.name) is not None
+            and is_of_another_machine(self._files, self.name)
+        ):
             raise ConflictError(
                 f"the folder {self.name} was remembered on another machine, and {self._root} differs from it, so that "
                 "syncing it would archive documents of that folder",
@@ -110,8 +115,9 @@ class FolderName:
         """Return the name that a person gave to the folder, on this machine or on all."""
         return same_folder(self._files, on_this_machine(name)) or same_folder(self._files, name)
 
+    @cached_property
     def place_is_of_another_machine(self) -> bool:
-        """Return whether a folder that is at the same place on another machine is recorded under that place."""
+        """Whether a folder that is at the same place on another machine is recorded under that place."""
         others = (one for one in self._owns if one != self.name and is_recorded(self._files, one))
         return any(is_of_another_machine(self._files, one) for one in others)
 

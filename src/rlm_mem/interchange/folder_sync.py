@@ -76,7 +76,7 @@ class FolderSync:
         self.folder = folder
         self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
         self._known = FolderName(store, self._root, known_as)
-        self._name, self._is_named = self._known.name, known_as is not None
+        self._name = self._known.name
         if (ask or follow) and known_as is None:
             self._known.refuse_taken()
         self._asks = ask and known_as is None and self._known.is_new
@@ -94,11 +94,8 @@ class FolderSync:
         self._in_folder = store.backend.files(store.namespace).path(LEDGER) is not None
         self.report = FolderReport(clean(self._root), dry_run)
         self._writer = DocumentWriter(
-            store, self._root, self._reader, self.report, options.secrets, self._shares_its_place
+            store, self._root, self._known, self._reader, self.report, options.secrets
         )
-
-    def _shares_its_place(self) -> bool:
-        return self._is_named and self._known.place_is_of_another_machine()
 
     @property
     def created(self) -> list[str]:
@@ -216,7 +213,7 @@ class FolderSync:
             self._known.refuse_known(present.values())
         lost = {path for path in live if path not in present and (path in lost or self._is_missing(path))}
         changes = plan(live, record.archived(), present, lost)
-        if first and not self._is_named and any(one.former is not None for one in changes):
+        if first and any(one.former is not None for one in changes):
             self._known.refuse_another_machine()
         changed = {change.path for change in changes}
         unchanged = [path for path in present if path not in changed]
@@ -246,10 +243,8 @@ class FolderSync:
         changes = self._with_renames(changes)
         emptied = 0 if self._archive_all else number_emptied(changes, record.live(), self._read)
         if emptied:
-            command = "remember --folder PATH --archive-all archives them"
-            reason = (
-                f"none of its {emptied:,} documents is there: all are kept, and none is added ({command})"
-            )
+            reason = f"none of its {emptied:,} documents is there: all are kept, and none is added"
+            reason += " (remember --folder PATH --archive-all archives them)"
             problems.append(ImportProblem(_WHOLE, reason))
             self.report.failed.append(_WHOLE)
             changes = []  # with a new document, the next sync would take the others for removed one by one

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks, format_time
@@ -15,6 +14,7 @@ from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.ingest.remember import store_piece
 from rlm_mem.interchange.documents import ChangedDocument, DocumentReader, DocumentText, piece_digest
 from rlm_mem.interchange.folder_links import headings_in, references_in
+from rlm_mem.interchange.folder_names import FolderName
 from rlm_mem.interchange.folder_plan import FileChange, align
 from rlm_mem.interchange.folder_record import FileEntry, StoredPiece
 from rlm_mem.interchange.formats.notes import day_in_name
@@ -33,9 +33,8 @@ class DocumentWriter:
 
     Args:
         root: the absolute path of the folder.
+        known: its names in the memory.
         secrets: what is done with secrets in texts that are updated.
-        shares_its_place: whether a folder of another machine is recorded by the same path, so that what is named by
-            the path belongs to that one.
 
     Attributes:
         report: counts what is done; the caller starts a new one for each transaction.
@@ -47,19 +46,18 @@ class DocumentWriter:
         self,
         store: ChunkStore,
         root: str,
+        known: FolderName,
         reader: DocumentReader,
         report: FolderReport,
         secrets: SecretAction | None,
-        shares_its_place: Callable[[], bool],
     ) -> None:
         self.report = report
         self.recorded: set[str] = set()
         self.created: list[str] = []
         self._store = store
-        self._root = root
+        self._root, self._known = root, known
         self._reader = reader
         self._secrets = secrets
-        self._shares_its_place = shares_its_place
         self._dry_run = report.dry_run
         self._linker = AutoLinker(store)
         self._index = BatchIndex(store)
@@ -116,12 +114,11 @@ class DocumentWriter:
 
     def _conversations_of(self, path: str) -> Iterable[str]:
         """Return the possible conversations of the chunks of a file without a record."""
-        if self._shares_its_place():
-            return [self._reader.conversation(path)]
-        named = self._reader.conversation(path), conversation_of(str(self._reader.folder.path / path))
-        return dict.fromkeys(
-            chain(named, map(conversation_of, (f"{self._root}/{path}", stored_path(f"{self._root}/{path}"))))
-        )
+        own, here = self._reader.conversation(path), f"{self._root}/{path}"
+        if self._known.place_is_of_another_machine:
+            return [own]  # those named by the place are of the other folder
+        places = (str(self._reader.folder.path / path), here, stored_path(here))
+        return dict.fromkeys([own, *map(conversation_of, places)])
 
     def _archive_file(self, entry: FileEntry) -> FileEntry:
         """Archive the chunks of a removed file; return its record."""

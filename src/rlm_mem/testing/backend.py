@@ -474,15 +474,16 @@ class BackendContract(StoreFixtures):
         store.restore_chunk(made.id)
         store.undo(made.id)
         store.record_event("recall", [made.id], question="?")
-        store.delete_chunk(made.id, permanent=True)
         events = list(store.events(chunk_id=made.id))
-        done = ["create", "update", "delete", "restore", "undo", "recall", "erase"]
+        done = ["create", "update", "delete", "restore", "undo", "recall"]
         assert [event["op"] for event in events] == done
         assert [event["ts"] for event in events] == sorted(event["ts"] for event in events)
         assert [event["op"] for event in store.events(limit=2)] == done[-2:]
         assert [event["question"] for event in store.events(op="recall")] == ["?"]
         newest = _present(store.backend.latest_event(store.namespace, frozenset({"update", "delete"})))
         assert newest["op"] == "delete"
+        store.delete_chunk(made.id, permanent=True)
+        assert [event["op"] for event in store.events(chunk_id=made.id)] == ["erase"]
 
     # --- brain files --------------------------------------------------------------------------------------
 

@@ -85,6 +85,7 @@ class Parts:
 
     def __init__(self, file: SourceFile) -> None:
         self.fallback = file.conversation
+        self._longest = file.max_text
         self._parts: dict[str, int] = {}
         self._conversation = ""
         self._messages: list[ChatMessage] = []
@@ -100,8 +101,13 @@ class Parts:
         where: str,
         extra: Mapping[str, Any] | None = None,
         tags: Iterable[str] = (),
-    ) -> Iterator[Dialogue]:
-        """Add a message; yield the part that this completes, if any."""
+    ) -> Iterator[Dialogue | ImportProblem]:
+        """Add a message; yield the part that this completes, if any, or that the message is too long."""
+        size = len(message.text.encode("utf-8", "surrogatepass"))
+        if size > self._longest:
+            limit = f"at most {self._longest:,} are taken (ingest.max_content_bytes)"
+            yield ImportProblem(where, f"a message of {size:,} bytes: {limit}")
+            return
         full = len(self._messages) >= _MESSAGES or self._chars + len(message.text) > _CHARS
         if self._messages and (conversation != self._conversation or full):
             yield from self.end()

@@ -72,7 +72,10 @@ def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
 def finish_erasures(store: _OpenStore) -> None:
     """Finish, as the store is opened, erasures that were cut off: what the erased chunks left elsewhere."""
     try:
-        if store.backend.read_only or not store.files.names(ERASING):
+        folder = None if store.backend.read_only else store.files.path(ERASING)
+        if store.backend.read_only or (folder is not None and not folder.exists()):
+            return
+        if not store.files.names(ERASING):
             return
         _loaded(f"{_ERASING}:finish_erasure")(store)
     except (NamespaceError, StorageError) as error:  # no reason not to open: the next opening tries again

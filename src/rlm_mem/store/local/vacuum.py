@@ -34,7 +34,8 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
     """
     if index.read_only:
         raise StoreReadOnly(f"the store {index.layout.base} was opened read-only")
-    index.sync()
+    with files.translated(str(index.layout.unfinished)):
+        index.sync()
     result = Vacuumed(_sizes(index.layout.index))
     connection = index.connection
     namespaces = index.queries.namespaces()

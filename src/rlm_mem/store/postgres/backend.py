@@ -134,7 +134,7 @@ class PostgresBackend(Backend):
 
     def pin(self) -> None:
         """Use the opened database for every namespace, ignoring its directory; for moving namespaces."""
-        self._routes.pinned = True
+        self._routes.pin()
 
     # --- statements -------------------------------------------------------------------------------------
 

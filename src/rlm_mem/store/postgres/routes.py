@@ -99,6 +99,11 @@ class Routes:
                     pool = self._pools[dsn] = opened(dsn, self._config, read_only=self._read_only)
         return pool
 
+    def pin(self) -> None:
+        """Use the opened database for every namespace, ignoring its directory and what was looked up in it."""
+        self.pinned = True
+        self._places = Recent(MOST_NAMESPACES)
+
     def of(self, namespace: str) -> Pool:
         """Return the database that stores a namespace, looked up again once a second."""
         cached = self._places.get(namespace)
