@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import platform
 import signal
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rlm_mem import Memory
@@ -226,3 +229,25 @@ def test_what_a_batch_deletes_is_erased_at_once(tmp_path: Path, monkeypatch: pyt
         assert done.status_code == 200, done.text
         assert_gone(memory, one)
     assert len(purged) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"process": 1 << 80, "run": "1", "since": time.time(), "node": platform.node()},
+        {"namespace": "../x"},
+        {"report": {"salt": "5a17", "at": "", "dry_run": False, "chunk_ids": ["../../x"]}},
+        {"report": {"salt": "5" * 300, "at": "", "dry_run": False}},
+    ],
+)
+def test_a_damaged_mark_keeps_nobody_from_opening_the_memory_or_erasing(
+    place: Path | str, damage: dict[str, object]
+) -> None:
+    with Memory.open(place) as memory:
+        one = filled(memory)
+        mark = Mark(namespace="default", report=ErasureReport(salt="5a17", dry_run=False))
+        data = msgspec.json.encode(msgspec.to_builtins(mark) | damage)
+        memory.store.files.write(mark.name, data)
+    with Memory.open(place) as memory:
+        assert memory.delete(one, permanent=True)
+        assert_gone(memory, one)
