@@ -153,7 +153,7 @@ class OpenMemory:
     memory of a server only through ``admit``, which returns the part of it that a client may reach.
 
     Args:
-        handles: the handles of open recalls; by default a new set.
+        handles: the handles of open recalls, which another one closes; None: a new set.
         access: the client's access; by default the owner's.
         whole: the memory of the server, if this is a client's view of it; None: it is the server's memory itself.
     """
@@ -167,7 +167,8 @@ class OpenMemory:
         whole: OpenMemory | None = None,
     ) -> None:
         self.settings = settings
-        self.handles = handles or Handles()
+        self._shares_handles = handles is not None
+        self.handles = Handles() if handles is None else handles
         self.access = access
         self.tokens: TokenFile | None = (
             whole.tokens if whole else None if settings.tokens is None else TokenFile(settings.tokens)
@@ -208,7 +209,9 @@ class OpenMemory:
         is_own = access.owner and namespace == own
         if is_own and not client.session:
             return self
-        key = access, namespace, client.session
+        key, of_token = (access, namespace, client.session), (access, namespace, "")
+        # One set of open recalls, with its limit, for all sessions of a token.
+        handles = self.admit(replace(client, session=""), needed).handles if client.session else None
         with self._guard:
             view = self._views.pop(key, None)
             if view is None:
@@ -219,8 +222,10 @@ class OpenMemory:
                     shared=self.settings.shared if is_own else None,
                     actor=f"{actor}:{client.session}" if client.session else actor,
                 )
-                view = OpenMemory(settings, access=access, whole=self)
+                view = OpenMemory(settings, handles, access=access, whole=self)
             self._views[key] = view
+            if of_token in self._views:  # closed after those of its sessions
+                self._views.move_to_end(of_token)
             ended = self._views.popitem(last=False)[1] if len(self._views) > _MAX_VIEWS else None
         if ended is not None:
             ended.close()
@@ -328,7 +333,8 @@ class OpenMemory:
             views, self._views = list(self._views.values()), OrderedDict()
         for view in views:
             view.close()
-        self.handles.close()
+        if not self._shares_handles:
+            self.handles.close()
         with self._guard:
             if self._memory is not None:
                 self._memory.close()
