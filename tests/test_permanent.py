@@ -18,6 +18,7 @@ from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.config import Config, TrustConfig
 from rlm_mem.continuum.requests import forget_case
+from rlm_mem.integrations.records import Records
 from rlm_mem.store.core import erasing
 from rlm_mem.store.core.brain_files import ERASING
 from rlm_mem.store.core.erasure_marks import Mark
@@ -251,3 +252,27 @@ def test_a_damaged_mark_keeps_nobody_from_opening_the_memory_or_erasing(
     with Memory.open(place) as memory:
         assert memory.delete(one, permanent=True)
         assert_gone(memory, one)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_what_got_the_id_of_an_erased_chunk_since_is_kept(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch, batch: bool
+) -> None:
+    """Adapters derive ids from keys, and may store a key again before an erasure that was cut off is finished."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with Memory.open(place) as memory, Memory.open(place) as other:
+        filled(memory)
+        Records(memory, "test").put(("own",), "key", {"text": SECRET})
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(erasing, "_carry_out" if batch else "_clean_versions", interrupted)
+            with memory.batch() if batch else nullcontext():
+                Records(memory, "test").delete(("own",), "key")
+        Records(other, "test").put(("own",), "key", {"text": "The mole is mended."})
+    with Memory.open(place) as memory:
+        assert memory.store.files.names(ERASING) == []
+        found = Records(memory, "test").get(("own",), "key")
+        assert found is not None and found.value == {"text": "The mole is mended."}
+        assert memory.check() == []

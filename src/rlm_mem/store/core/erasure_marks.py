@@ -41,6 +41,7 @@ class Mark(msgspec.Struct, kw_only=True):
         namespace: of the chunks.
         report: with their ids and the fingerprints of their texts.
         ends: what former versions of other chunks get back.
+        dropped: ids of the chunks that are gone already; an adapter may have used one of them anew.
         node, process, run, since: the computer, process and start of the program at work, and when it began, in
             seconds since 1970; empty: none is.
     """
@@ -48,6 +49,7 @@ class Mark(msgspec.Struct, kw_only=True):
     namespace: str
     report: ErasureReport
     ends: Ends = {}
+    dropped: list[str] = []
     node: str = ""
     process: int = 0
     run: str = ""
