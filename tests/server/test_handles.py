@@ -81,7 +81,7 @@ def test_too_many_displace_the_finished_first_then_the_least_used(
     assert len(handles) == 0
 
 
-def test_the_sessions_of_one_token_share_one_limit_of_open_recalls(tmp_path: Path) -> None:
+def test_the_sessions_of_one_token_share_its_open_recalls_and_displace_no_other(tmp_path: Path) -> None:
     """Else each new session over MCP left its recalls open, which nothing would end for long."""
     server = OpenMemory(Settings(brain=tmp_path / "brain"))
     ann = Access("ann", ("team/*",), permissions=frozenset({"read"}))
@@ -93,5 +93,9 @@ def test_the_sessions_of_one_token_share_one_limit_of_open_recalls(tmp_path: Pat
     for other in (Caller(replace(ann, name="bob"), "team/a"), Caller(ann, "team/b")):
         with pytest.raises(NotFoundError):
             server.admit(other, "read").handles.get(handles[-1])
+    kept = server.admit(Caller(replace(ann, name="bob"), "team/a"), "read")
+    for number in range(1100):
+        server.admit(Caller(ann, "team/a", session=f"agent:{number}"), "read")
+    assert server.admit(Caller(replace(ann, name="bob"), "team/a"), "read") is kept, "displaced by nobody"
     server.close()
     assert all(one.result is not None for one in recalls)  # type: ignore[attr-defined]

@@ -175,6 +175,7 @@ class OpenMemory:
         )
         self._whole = whole
         self._views: OrderedDict[tuple[Access, str, str], OpenMemory] = OrderedDict()
+        self._sessions: OrderedDict[tuple[Access, str, str], OpenMemory] = OrderedDict()
         self._memory: Memory | None = None
         self._reading: OpenMemory | None = None
         self._session_named = False
@@ -209,11 +210,12 @@ class OpenMemory:
         is_own = access.owner and namespace == own
         if is_own and not client.session:
             return self
-        key, of_token = (access, namespace, client.session), (access, namespace, "")
+        # Apart, since a client may name any number of sessions, and must not displace the views of others.
+        key, views = (access, namespace, client.session), self._sessions if client.session else self._views
         # One set of open recalls, with its limit, for all sessions of a token.
         handles = self.admit(replace(client, session=""), needed).handles if client.session else None
         with self._guard:
-            view = self._views.pop(key, None)
+            view = views.pop(key, None)
             if view is None:
                 actor = self.settings.actor if is_own else access.actor
                 settings = replace(
@@ -223,10 +225,10 @@ class OpenMemory:
                     actor=f"{actor}:{client.session}" if client.session else actor,
                 )
                 view = OpenMemory(settings, handles, access=access, whole=self)
-            self._views[key] = view
-            if of_token in self._views:  # closed after those of its sessions
-                self._views.move_to_end(of_token)
-            ended = self._views.popitem(last=False)[1] if len(self._views) > _MAX_VIEWS else None
+            elif handles is not None:
+                view.handles = handles
+            views[key] = view
+            ended = views.popitem(last=False)[1] if len(views) > _MAX_VIEWS else None
         if ended is not None:
             ended.close()
         return view
@@ -330,7 +332,8 @@ class OpenMemory:
     def close(self) -> None:
         """End open recalls and close the memory."""
         with self._guard:
-            views, self._views = list(self._views.values()), OrderedDict()
+            views = [*self._sessions.values(), *self._views.values()]
+            self._sessions, self._views = OrderedDict(), OrderedDict()
         for view in views:
             view.close()
         if not self._shares_handles:
