@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import platform
 import signal
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.config import Config, TrustConfig
 from rlm_mem.continuum.requests import forget_case
+from rlm_mem.integrations.records import Records
 from rlm_mem.store.core import erasing
 from rlm_mem.store.core.brain_files import ERASING
 from rlm_mem.store.core.erasure_marks import Mark
@@ -226,3 +230,49 @@ def test_what_a_batch_deletes_is_erased_at_once(tmp_path: Path, monkeypatch: pyt
         assert done.status_code == 200, done.text
         assert_gone(memory, one)
     assert len(purged) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"process": 1 << 80, "run": "1", "since": time.time(), "node": platform.node()},
+        {"namespace": "../x"},
+        {"report": {"salt": "5a17", "at": "", "dry_run": False, "chunk_ids": ["../../x"]}},
+        {"report": {"salt": "5" * 300, "at": "", "dry_run": False}},
+    ],
+)
+def test_a_damaged_mark_keeps_nobody_from_opening_the_memory_or_erasing(
+    place: Path | str, damage: dict[str, object]
+) -> None:
+    with Memory.open(place) as memory:
+        one = filled(memory)
+        mark = Mark(namespace="default", report=ErasureReport(salt="5a17", dry_run=False))
+        data = msgspec.json.encode(msgspec.to_builtins(mark) | damage)
+        memory.store.files.write(mark.name, data)
+    with Memory.open(place) as memory:
+        assert memory.delete(one, permanent=True)
+        assert_gone(memory, one)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_what_got_the_id_of_an_erased_chunk_since_is_kept(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch, batch: bool
+) -> None:
+    """Adapters derive ids from keys, and may store a key again before an erasure that was cut off is finished."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with Memory.open(place) as memory, Memory.open(place) as other:
+        filled(memory)
+        Records(memory, "test").put(("own",), "key", {"text": SECRET})
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(erasing, "_carry_out" if batch else "_clean_versions", interrupted)
+            with memory.batch() if batch else nullcontext():
+                Records(memory, "test").delete(("own",), "key")
+        Records(other, "test").put(("own",), "key", {"text": "The mole is mended."})
+    with Memory.open(place) as memory:
+        assert memory.store.files.names(ERASING) == []
+        found = Records(memory, "test").get(("own",), "key")
+        assert found is not None and found.value == {"text": "The mole is mended."}
+        assert memory.check() == []

@@ -126,6 +126,18 @@ def test_a_session_follows_edits_and_branches_without_a_command(
     assert "Redis" in session()
 
 
+def test_a_project_without_a_remote_is_followed_when_the_machine_has_another_name(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of machines change with the network and with each container."""
+    (project / ".git" / "config").unlink()
+    run("project", "import")
+    monkeypatch.setattr("platform.node", lambda: "another")
+    write(project, "CLAUDE.md", "# Ferry\n\nBranches are named after the month.\n")
+    ran = run("project", "import", "--json")
+    assert (ran.code, ran.json[0]["changed"]) == (0, ["CLAUDE.md"])
+
+
 def test_what_was_not_imported_or_is_another_clone_is_not_followed(
     run: Run, session: Callable[..., str], project: Path, tmp_path: Path
 ) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from rlm_mem.access.grants import Access, Caller
 from rlm_mem.errors import NotFoundError
-from rlm_mem.operations.context import Handles
+from rlm_mem.operations.context import Handles, OpenMemory, Settings
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 
@@ -75,3 +79,23 @@ def test_too_many_displace_the_finished_first_then_the_least_used(
         handles.get(names[2])
     handles.close()
     assert len(handles) == 0
+
+
+def test_the_sessions_of_one_token_share_its_open_recalls_and_displace_no_other(tmp_path: Path) -> None:
+    """Else each new session over MCP left its recalls open, which nothing would end for long."""
+    server = OpenMemory(Settings(brain=tmp_path / "brain"))
+    ann = Access("ann", ("team/*",), permissions=frozenset({"read"}))
+    of_ann = [server.admit(Caller(ann, "team/a", session=f"agent:{one}"), "read") for one in range(40)]
+    recalls = [opened(one.memory.store) for one in of_ann]
+    handles = [one.handles.add(recall) for one, recall in zip(of_ann, recalls, strict=True)]
+    assert len(of_ann[0].handles) == of_ann[0].handles.limit
+    assert of_ann[0].handles.get(handles[-1]) is recalls[-1], "an agent that connects again goes on with it"
+    for other in (Caller(replace(ann, name="bob"), "team/a"), Caller(ann, "team/b")):
+        with pytest.raises(NotFoundError):
+            server.admit(other, "read").handles.get(handles[-1])
+    kept = server.admit(Caller(replace(ann, name="bob"), "team/a"), "read")
+    for number in range(1100):
+        server.admit(Caller(ann, "team/a", session=f"agent:{number}"), "read")
+    assert server.admit(Caller(replace(ann, name="bob"), "team/a"), "read") is kept, "displaced by nobody"
+    server.close()
+    assert all(one.result is not None for one in recalls)  # type: ignore[attr-defined]

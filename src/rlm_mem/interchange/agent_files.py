@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rlm_mem.chunk.types import check_trust
 from rlm_mem.interchange.documents import SyncOptions
+from rlm_mem.interchange.folder_names import FolderName
 from rlm_mem.interchange.folder_sync import FolderSync
 from rlm_mem.interchange.folders import places_of
 from rlm_mem.interchange.formats.instructions import kind_of, may_hold
@@ -54,7 +55,12 @@ class ProjectFiles:
         """
         reports = []
         for place in self._places:
-            sync = FolderSync(self._store, place, self._options, ask=True, dry_run=dry_run, progress=progress)
+            # The folder of a project on another machine is the same project, since its namespace is; notes are others.
+            name = FolderName(self._store, str(place.path))
+            same = name.name if isinstance(place, _ProjectPlace) and not name.is_new else None
+            sync = FolderSync(
+                self._store, place, self._options, known_as=same, ask=True, dry_run=dry_run, progress=progress
+            )
             reports.append(sync.run(place.entries))
         return reports
 

@@ -153,7 +153,7 @@ class OpenMemory:
     memory of a server only through ``admit``, which returns the part of it that a client may reach.
 
     Args:
-        handles: the handles of open recalls; by default a new set.
+        handles: the handles of open recalls, which another one closes; None: a new set.
         access: the client's access; by default the owner's.
         whole: the memory of the server, if this is a client's view of it; None: it is the server's memory itself.
     """
@@ -167,13 +167,15 @@ class OpenMemory:
         whole: OpenMemory | None = None,
     ) -> None:
         self.settings = settings
-        self.handles = handles or Handles()
+        self._shares_handles = handles is not None
+        self.handles = Handles() if handles is None else handles
         self.access = access
         self.tokens: TokenFile | None = (
             whole.tokens if whole else None if settings.tokens is None else TokenFile(settings.tokens)
         )
         self._whole = whole
         self._views: OrderedDict[tuple[Access, str, str], OpenMemory] = OrderedDict()
+        self._sessions: OrderedDict[tuple[Access, str, str], OpenMemory] = OrderedDict()
         self._memory: Memory | None = None
         self._reading: OpenMemory | None = None
         self._session_named = False
@@ -208,9 +210,12 @@ class OpenMemory:
         is_own = access.owner and namespace == own
         if is_own and not client.session:
             return self
-        key = access, namespace, client.session
+        # Apart, since a client may name any number of sessions, and must not displace the views of others.
+        key, views = (access, namespace, client.session), self._sessions if client.session else self._views
+        # One set of open recalls, with its limit, for all sessions of a token.
+        handles = self.admit(replace(client, session=""), needed).handles if client.session else None
         with self._guard:
-            view = self._views.pop(key, None)
+            view = views.pop(key, None)
             if view is None:
                 actor = self.settings.actor if is_own else access.actor
                 settings = replace(
@@ -219,9 +224,11 @@ class OpenMemory:
                     shared=self.settings.shared if is_own else None,
                     actor=f"{actor}:{client.session}" if client.session else actor,
                 )
-                view = OpenMemory(settings, access=access, whole=self)
-            self._views[key] = view
-            ended = self._views.popitem(last=False)[1] if len(self._views) > _MAX_VIEWS else None
+                view = OpenMemory(settings, handles, access=access, whole=self)
+            elif handles is not None:
+                view.handles = handles
+            views[key] = view
+            ended = views.popitem(last=False)[1] if len(views) > _MAX_VIEWS else None
         if ended is not None:
             ended.close()
         return view
@@ -325,10 +332,12 @@ class OpenMemory:
     def close(self) -> None:
         """End open recalls and close the memory."""
         with self._guard:
-            views, self._views = list(self._views.values()), OrderedDict()
+            views = [*self._sessions.values(), *self._views.values()]
+            self._sessions, self._views = OrderedDict(), OrderedDict()
         for view in views:
             view.close()
-        self.handles.close()
+        if not self._shares_handles:
+            self.handles.close()
         with self._guard:
             if self._memory is not None:
                 self._memory.close()

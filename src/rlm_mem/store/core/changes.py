@@ -135,7 +135,7 @@ class ChangeNotes(msgspec.Struct):
         former: former contents of the files that it changes, by namespace and name; None: not recorded.
         record: the change record, if the caller provides it.
         continues: whether earlier transactions of the same id belong to the same change.
-        erasures: what the transaction erases, by namespace (``PreparedErasure``).
+        erasures: what the transaction erases, by namespace.
     """
 
     id: str

@@ -134,11 +134,10 @@ def erase(
         raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
     if planned is not None:
         planned(report)
-    mark = None
     if wanted is not None:
-        mark = Mark(namespace=store.namespace, report=replace(report, files=[]), ends=plan.ends)
-        mark.write(store)
-    with _carrying_out(store, mark):
+        plan.mark = Mark(namespace=store.namespace, report=replace(report, files=[]), ends=plan.ends)
+        plan.mark.write(store)
+    with _carrying_out(store, plan.mark):
         _carry_out(store, plan)
     return report
 
@@ -168,15 +167,19 @@ class _ErasureInTransaction:
         report = ErasureReport(at=format_time(store.clock()), dry_run=False, salt=secrets.token_hex(8))
         self._plan = _Plan([store.namespace], {}, Matcher(report))
         self._mark = Mark(namespace=store.namespace, report=report)
+        self._ids: set[str] = set()
 
     def delete(self, chunk_id: str) -> bool:
         """Delete a chunk in the transaction; False if there is none."""
-        _add_chunks(self._store, self._plan, check_chunk_ids([chunk_id]))
+        if chunk_id not in self._ids:
+            self._ids.update(check_chunk_ids([chunk_id]))
+            _add_chunks(self._store, self._plan, [chunk_id])
         return self._store.drop_chunk(chunk_id)
 
     def record(self) -> None:
         report = self._mark.report
         report.fingerprints, self._mark.ends = list(self._plan.prints), self._plan.ends
+        self._mark.dropped = list(report.chunk_ids)
         self._mark.write(self._store)
         events = self._transaction.events
         events[:] = _of_erasure(events, set(report.chunk_ids))
@@ -197,7 +200,7 @@ def _finish(store: ChunkStore, mark: Mark, *, committed: bool = False) -> None:
     with _carrying_out(store, mark, committed=committed):
         plan = _plan_of(store, mark.report)
         plan.found = {name: [] for name in plan.spaces} | {mark.namespace: list(mark.report.chunk_ids)}
-        plan.prints, plan.ends = dict.fromkeys(mark.report.fingerprints), mark.ends
+        plan.prints, plan.ends, plan.mark = dict.fromkeys(mark.report.fingerprints), mark.ends, mark
         _carry_out(store, _completed(store, plan))
 
 
@@ -254,6 +257,7 @@ class _Plan:
         versioned: ids of chunks with former versions, in the namespaces of ``found``.
         prints: fingerprints of the chunks, in order.
         ends: the end of the validity of the chunks that they replaced, before that.
+        mark: of chunks by their ids, what is written of the erasure.
     """
 
     spaces: list[str]
@@ -264,6 +268,7 @@ class _Plan:
     versioned: set[str] = field(default_factory=set)
     prints: dict[Fingerprint, None] = field(default_factory=dict)
     ends: Ends = field(default_factory=dict)
+    mark: Mark | None = None
 
 
 def _planned(store: ChunkStore, report: ErasureReport, progress: Progress | None) -> _Plan:
@@ -304,7 +309,7 @@ def _add_chunks(store: ChunkStore, plan: _Plan, ids: Sequence[str]) -> None:
     reader, here = NamespaceReader(store), store.namespace
     for name in (*plan.spaces, here):
         plan.found.setdefault(name, [])
-    new = [one for one in dict.fromkeys(ids) if one not in plan.found[here]]
+    new = list(dict.fromkeys(ids))
     plan.found[here] += new
     known = set(reader.states(new))
     if len(known) < len(new):
@@ -356,13 +361,21 @@ def _erase_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
         dry_run=report.dry_run,
     )
     if not report.dry_run:
-        part = store.confined_to(name, actor=store.actor)
-        for start in range(0, len(ids), _LOT):
-            for chunk in reader.chunks(ids[start : start + _LOT]).values():
+        part, mark = store.confined_to(name, actor=store.actor), plan.mark
+        gone = (
+            set(mark.dropped) if mark is not None else set()
+        )  # what has one of these ids now was made since
+        left = [one for one in ids if one not in gone]
+        for start in range(0, len(left), _LOT):
+            lot = left[start : start + _LOT]
+            for chunk in reader.chunks(lot).values():
                 _add_ends(chunk, plan)
             with part.backend.transaction(name) as transaction:
-                for chunk_id in ids[start : start + _LOT]:
+                for chunk_id in lot:
                     part.drop_chunk(chunk_id)
+                if mark is not None:
+                    mark.dropped += lot
+                    mark.write(store)
                 transaction.events[:] = _of_erasure(transaction.events, erased_ids)
         _clean_versions(NamespaceWriter(part, name), erased_ids, plan.ends)
         store.backend.erase_stray_versions(name, plan.strays.get(name, ()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rlm_mem.chunk import check_chunk_ids, check_namespace
+from rlm_mem.errors import InputError
 from rlm_mem.store.core.brain_files import ERASING
 from rlm_mem.store.core.traces import ErasureReport
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 MARK = f"{ERASING}.json"
+_SALT = re.compile(r"[A-Za-z0-9]{1,64}")
 _RUN = secrets.token_hex(8)
 _LONGEST_SECONDS = 900
 """After this time a process counts as killed, whose number another one may have now."""
@@ -37,6 +41,7 @@ class Mark(msgspec.Struct, kw_only=True):
         namespace: of the chunks.
         report: with their ids and the fingerprints of their texts.
         ends: what former versions of other chunks get back.
+        dropped: ids of the chunks that are gone already; an adapter may have used one of them anew.
         node, process, run, since: the computer, process and start of the program at work, and when it began, in
             seconds since 1970; empty: none is.
     """
@@ -44,6 +49,7 @@ class Mark(msgspec.Struct, kw_only=True):
     namespace: str
     report: ErasureReport
     ends: Ends = {}
+    dropped: list[str] = []
     node: str = ""
     process: int = 0
     run: str = ""
@@ -74,7 +80,7 @@ class Mark(msgspec.Struct, kw_only=True):
             return self.run == _RUN
         try:
             os.kill(self.process, 0)
-        except ProcessLookupError:
+        except (ProcessLookupError, OverflowError):  # no process has a number that long
             return False
         except OSError:  # that of another user
             return True
@@ -86,8 +92,15 @@ def marks(store: ChunkStore) -> Iterator[Mark]:
     for name in [*store.files.names(ERASING), MARK]:  # former versions had them in the one file
         try:
             found = msgspec.json.decode(store.files.read(name) or b"{}", type=Mark)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
+            check_namespace(found.namespace)
+            check_chunk_ids(found.report.chunk_ids)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InputError):
+            continue  # damaged: it must not keep the memory from being opened
         is_own = not store.confined or found.namespace == store.namespace
-        if is_own and found.report.salt.isalnum() and not found.is_at_work:
+        if (
+            is_own
+            and name in (found.name, MARK)
+            and _SALT.fullmatch(found.report.salt)
+            and not found.is_at_work
+        ):
             yield found
