@@ -164,7 +164,7 @@ def _context_for(
     if kind != "user-prompt":
         if kind == "session-start" and event.get("source") == "resume" and known.get(session.id):
             return AgentContext("")  # its context still contains the memories
-        if project is not None and project_memory is not None:
+        if kind == "session-start" and project is not None and project_memory is not None:
             try:
                 capture.bring_in_step(project_memory, project.root)
             except RlmMemError as error:  # what is remembered already is better than nothing
