@@ -35,7 +35,7 @@ def test_a_figure_of_a_document_comes_with_its_sentence() -> None:
 BANK = """# Progress
 
 ## Known Issues
-- The seat map flickers on Safari
+- The seat map flickers on Safari - not on Firefox
 - Sunday timetables cannot be imported
 
 ## Current Work Focus
@@ -50,7 +50,7 @@ Card payments.
     [
         (
             "What are the known issues?",
-            "The seat map flickers on Safari; Sunday timetables cannot be imported",
+            "The seat map flickers on Safari - not on Firefox; Sunday timetables cannot be imported",
         ),
         ("What is the current focus?", "Card payments."),
         ("What comes later?", None),

@@ -53,5 +53,5 @@ def _kept(memory: Memory) -> _Kept:
     data = memory.store.backend.files(memory.store.namespace).read(_KEPT)
     try:
         return msgspec.json.decode(data, type=_Kept) if data else _Kept()
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _Kept()

@@ -21,7 +21,7 @@ Place = Callable[[Path, Mapping[str, str]], Path]
 
 #: Time limit of each hook, in seconds.
 SECONDS: dict[str, float] = {
-    "session-start": 8, "subagent-start": 8, "user-prompt": 4, "tool-use": 4, "stop": 15, "pre-compact": 20,
+    "session-start": 8, "subagent-start": 8, "user-prompt": 4, "tool-use": 2, "stop": 15, "pre-compact": 20,
     "session-end": 20,
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late
 
 _HEADING = late(r"#{1,6}[ \t]+([^\n]{1,100})")
-_MARKER = late(r"\s*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_MARKER = late(r"(?:[-*+]|\d{1,3}[.)])[ \t]{1,9}(?:\[[ xX]\][ \t]{1,9})?")
 _MOST_LINES, _MOST_CHARACTERS = 8, 400
 _CONFIDENCE, _OF_LONGER_HEADING = 0.8, 0.7
 
@@ -54,7 +54,9 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
     for line in [*text.splitlines(), "# end"]:
         heading = _HEADING.match(line)
         if heading is None:
-            lines.append(_MARKER.sub("", line, count=1).strip().rstrip(";"))
+            item = line.strip()
+            marker = _MARKER.match(item)
+            lines.append(item[marker.end() if marker else 0 :].strip().rstrip(";"))
             continue
         told = list(filter(None, lines))
         if title and told:
