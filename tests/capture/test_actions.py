@@ -150,6 +150,20 @@ def test_untrusted_and_replaced_memories_are_left_out(act: Act, memory: Memory) 
     assert new.chunk_ids[0] in told and old.chunk_ids[0] not in told and "privileged" not in told
 
 
+@pytest.mark.local_only("about what the hooks say")
+def test_a_section_of_a_projects_files_is_told_by_the_line_that_speaks_and_a_whole_message_is_not(
+    act: Act, memory: Memory
+) -> None:
+    section = (
+        "## Constraints\n\n- The rig is shared.\n- Pin torch to 2.11; never let pip install a lower one."
+    )
+    said = "Agent: I asked tegrastats for an interval of one second."
+    memory.remember(said, chunk_type="note", tags=["transcript"])
+    told = memory.remember(section, chunk_type="note", tags=["memory-bank"]).chunk_ids[0]
+    context = act({"command": "pip install torch==2.3.0 && tegrastats --interval 100"})
+    assert told in context and "never let pip install" in context and context.count("\n- [") == 1
+
+
 def test_a_term_of_many_memories_is_no_evidence(memory: Memory) -> None:
     for number in range(40):
         memory.remember(

@@ -11,7 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.capture.context import HITS, TYPES, AgentContext, within_budget
+from rlm_mem.capture.context import HITS, AgentContext, within_budget
+from rlm_mem.capture.transcripts import WHOLE
 from rlm_mem.store.core.lookup import Filters, sources_of
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late
@@ -103,8 +104,8 @@ def _speaking_to(memory: Memory, action: str, known: Collection[str]) -> Iterato
     if len(rare) < _MIN_SHARED:
         return
     analyser = get_analyser(memory.config.search.language)
-    for hit in memory.search(action, limit=2 * HITS, filters=Filters(chunk_type=TYPES, trust="ordinary")):
-        if hit.chunk_id in known:
+    for hit in memory.search(action, limit=2 * HITS, filters=Filters(trust="ordinary")):
+        if hit.chunk_id in known or WHOLE in hit.tags:
             continue
         terms = set(analyser.terms(hit.snippet.removeprefix(f"{hit.author}:")))
         shared = len(terms & rare)

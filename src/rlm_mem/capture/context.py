@@ -30,8 +30,7 @@ _MIN_SHARED = 2  # content words that prompt and memory share
 _MIN_SHARE = 0.34  # of the content words of the shorter of the two
 _INSTRUCTIONS = "instructions"  # the tag of files that clients give to their agents
 _CURRENT = "activeContext"  # the tag of the file of a memory bank about the current work
-#: Types of the memories that are given without being asked for.
-TYPES = ("decision", "preference", "fact", "pattern")
+_TYPES = ("decision", "preference", "fact", "pattern")
 
 
 class AgentContext(FrozenRecord, frozen=True):
@@ -56,14 +55,14 @@ def session_context(project: Memory | None, shared: Memory, name: str, *, budget
     found: list[Hit] = []
     if project is not None:
         found += project.search("", limit=HITS, filters=Filters(tags_all=(_CURRENT,), trust="ordinary"))
-        found += project.search("", limit=HITS, filters=Filters(chunk_type=TYPES[:2], trust="ordinary"))
-        found += project.search("", limit=HITS, filters=Filters(chunk_type=TYPES[2:], trust="ordinary"))
+        found += project.search("", limit=HITS, filters=Filters(chunk_type=_TYPES[:2], trust="ordinary"))
+        found += project.search("", limit=HITS, filters=Filters(chunk_type=_TYPES[2:], trust="ordinary"))
     if name:
         found += _fitting(shared, name, HITS, Filters(trust="ordinary"))
-    kinds = TYPES[1:2] if project is not None else TYPES[:2]
+    kinds = _TYPES[1:2] if project is not None else _TYPES[:2]
     found += shared.search("", limit=HITS, filters=Filters(chunk_type=kinds, trust="ordinary"))
     if project is not None:  # what fits beside all of these
-        found += project.search("", limit=4 * HITS, filters=Filters(chunk_type=TYPES, trust="ordinary"))
+        found += project.search("", limit=4 * HITS, filters=Filters(chunk_type=_TYPES, trust="ordinary"))
     return within_budget((hit for hit in found if _INSTRUCTIONS not in hit.tags), budget)
 
 

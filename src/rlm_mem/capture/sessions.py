@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rlm_mem.capture.rules import Kept, Rules
-from rlm_mem.capture.transcripts import Session, SessionMessage, read_part
+from rlm_mem.capture.transcripts import WHOLE, Session, SessionMessage, read_part
 from rlm_mem.chunk import check_time
 from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.text.secrets import screen
@@ -176,7 +176,7 @@ def screened(message: SessionMessage, secrets: SecretsConfig) -> SessionMessage:
 
 
 def _remember(memory: Memory, message: SessionMessage, kept: Kept, session: Session) -> list[str]:
-    tags = ["transcript"] if kept.rule == "whole" else [CAPTURED, f"rule:{kept.rule}"]
+    tags = [WHOLE] if kept.rule == "whole" else [CAPTURED, f"rule:{kept.rule}"]
     try:
         remembered = memory.remember(
             f"{_SPEAKERS[message.speaker]}: {kept.text}",

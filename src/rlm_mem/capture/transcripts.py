@@ -17,6 +17,9 @@ from rlm_mem.record import FrozenRecord
 
 Speaker = Literal["user", "agent"]
 
+#: Tag of messages that are kept whole.
+WHOLE = "transcript"
+
 _MAX_BYTES = 64_000_000  # per call; the next call reads the rest
 _MAX_LINE = 2_000_000  # bytes; a longer line is a pasted file or the output of a tool
 _MAX_TEXT = 20_000  # characters of one message
