@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
-from offline_corpora import Asked, is_right, is_useful, questions, remember
+from offline_corpora import Asked, holds, is_right, is_useful, questions, remember
 from rlm_mem import Memory
 from rlm_mem.config import Config
 from rlm_mem.models.base import Limits
@@ -96,6 +96,8 @@ def add_row(name: str, results: list[tuple[Asked, RecallResult]], report: Report
         model=name,
         answerable=len(answerable),
         right=sum(is_right(*pair) for pair in answerable),
+        right_as_suggestion=sum(holds(one, result.suggestion) for one, result in answerable),
+        suggested=sum(result.suggestion is not None for _, result in answerable),
         right_or_passage=sum(is_useful(*pair) for pair in answerable),
         wrong_answers=sum(
             result.outcome == "answered" and not is_right(one, result) for one, result in answerable
