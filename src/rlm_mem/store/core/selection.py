@@ -273,7 +273,7 @@ def contained(values: npt.NDArray[_Number], among: npt.NDArray[_Number]) -> Bool
 
 
 def weighed(weights: Mapping[str, float], counts: Mapping[str, int]) -> dict[str, float]:
-    """Return the score of each term in `CandidateSource.holding`: 0 for terms that are only reported."""
+    """Return the score of each term in `CandidateSource.holding_each`: 0 for terms that are only reported."""
     known = sorted((counts[term], term) for term, weight in weights.items() if weight and term in counts)
     parts = {term: weights[term] / (1 + log(1 + count)) for count, term in known[:WEIGHED]}
     return parts | {term: 0.0 for term, weight in weights.items() if not weight and term in counts}

@@ -6,7 +6,7 @@ One `LocalSource` serves one search, on the postings as of its creation.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import compress, repeat
 from operator import and_, attrgetter
@@ -189,14 +189,13 @@ class LocalSource:
         order = np.lexsort((-docs, -view.take("at", slots), -scores))[:limit]
         return docs[order], scores[order].astype(np.float64)
 
-    def holding(
-        self,
-        groups: Sequence[Collection[str]],
-        weights: Mapping[str, float],
-        limit: int,
-        shown_at: str | None = None,
-    ) -> list[Held]:
-        found = self._best_holding(groups, weights, limit, shown_at)
+    def holding_each(
+        self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
+    ) -> list[list[Held]]:
+        return [self._holding(question, limit, shown_at) for question in questions]
+
+    def _holding(self, question: HoldingQuestion, limit: int, shown_at: str | None) -> list[Held]:
+        found = self._best_holding(question, limit, shown_at)
         if not found:
             return []
         rows = self._connection.execute(
@@ -207,13 +206,10 @@ class LocalSource:
         return [Held(chunk_id, digest, found[doc]) for doc, chunk_id, digest in rows]
 
     def _best_holding(
-        self,
-        groups: Sequence[Collection[str]],
-        weights: Mapping[str, float],
-        limit: int,
-        shown_at: str | None,
+        self, question: HoldingQuestion, limit: int, shown_at: str | None
     ) -> dict[int, frozenset[str]]:
-        """Answer `holding` from the postings alone: chunk number → the terms that the chunk contains."""
+        """Answer a question from the postings alone: chunk number → the terms that the chunk contains."""
+        groups, weights = question
         lists = self._lists_of(term for group in groups for term in group)
         found = [
             self._holding_all([lists[term] for term in group])
@@ -247,11 +243,6 @@ class LocalSource:
         order = order[scores[order] >= 0]
         matched = map(frozenset, map(compress, repeat(terms), contains[:, order].T.tolist()))
         return dict(zip(docs[order].tolist(), matched, strict=True))
-
-    def holding_each(
-        self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
-    ) -> list[list[Held]]:
-        return [self.holding(groups, weights, limit, shown_at) for groups, weights in questions]
 
     def later_with(
         self, terms: Collection[str], since: float, most: int, limit: int, filters: Filters

@@ -401,15 +401,6 @@ class PostgresSource:
                  if wanted and is_shown(hidden_from, filters)][:limit]  # fmt: skip
         return found if len(found) == limit else None
 
-    def holding(
-        self,
-        groups: Sequence[Collection[str]],
-        weights: Mapping[str, float],
-        limit: int,
-        shown_at: str | None = None,
-    ) -> list[Held]:
-        return self.holding_each([(groups, weights)], limit, shown_at)[0]
-
     def holding_each(
         self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
     ) -> list[list[Held]]:
