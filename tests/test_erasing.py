@@ -28,6 +28,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
 from rlm_mem.store.core.integrity import check, repair
+from rlm_mem.store.core.redacting import Redaction
 from rlm_mem.store.core.traces import ErasureReport, Matcher
 from rlm_mem.store.local import folder
 from rlm_mem.store.local.local_backend import LocalBackend
@@ -347,7 +348,7 @@ def test_a_quotation_of_any_part_of_a_long_text_is_taken_out_of_a_text_file(plac
 def test_a_line_that_another_process_appends_during_an_erasure_is_not_lost(
     place: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    redacted, name = erasing._redacted, "log/continuum.jsonl"
+    without_lines, name = Redaction._without_lines, "log/continuum.jsonl"
     with Memory.open(place) as memory, Memory.open(place) as other, ThreadPoolExecutor(1) as threads:
         memory.store.files.write(name, b'{"ns":"default","id":"1","reason":"Ada Quillvane left"}\n')
 
@@ -357,9 +358,9 @@ def test_a_line_that_another_process_appends_during_an_erasure_is_not_lost(
 
         def appended(*args: Any, **more: Any) -> bytes:
             wait([threads.submit(append)], timeout=0.5)
-            return redacted(*args, **more)
+            return without_lines(*args, **more)
 
-        monkeypatch.setattr(erasing, "_redacted", appended)
+        monkeypatch.setattr(Redaction, "_without_lines", appended)
         memory.erase(person="Ada Quillvane", dry_run=False)
         threads.shutdown()
         assert memory.store.files.read(name) == b'{"ns":"default","id":"2"}\n'

@@ -82,6 +82,11 @@ class ErasureReport(msgspec.Struct, kw_only=True):
     salt: str = ""
     fingerprints: list[Fingerprint] = []
 
+    @property
+    def is_by_id(self) -> bool:
+        """Whether the chunks were named by their ids."""
+        return self.person is None and self.source is None and self.namespace is None
+
     def __str__(self) -> str:
         chunks, files, lines = len(self.chunk_ids), len(self.files), self.events
         what = f"{amount(chunks, 'chunk')}, {amount(files, 'file')}, {amount(lines, 'line')} of the audit log"
@@ -139,6 +144,11 @@ class Matcher:
     def found(self, data: bytes) -> bool:
         """Return whether these bytes contain the name or erased content."""
         return self.names(data) or next(self.places(data), None) is not None
+
+
+def of_namespace(name: str) -> re.Pattern[bytes]:
+    """Return a pattern that finds a namespace in the JSON of a chunk or of a line of the audit log."""
+    return re.compile(rb'"(?:ns|namespace)": ?' + re.escape(msgspec.json.encode(name)))
 
 
 def _of_person(name: str) -> str:
