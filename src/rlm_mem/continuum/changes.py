@@ -23,7 +23,7 @@ from rlm_mem.continuum.frontmatter import split_blocks
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
-from rlm_mem.store.core.brain_files import JOURNAL, mirror_id, own_lines
+from rlm_mem.store.core.brain_files import JOURNAL, mirror_id, own_lines, parse_event
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit
 from rlm_mem.text.patterns import late
 
@@ -269,9 +269,8 @@ class Changes:
         tail = self._stored.read_from(JOURNAL, -_TAIL)
         if f'"id":"{change.id}"'.encode() in tail:
             return
-        start = (
-            b"" if not tail or tail.endswith(b"\n") else b"\n"
-        )  # the last line was cut off by a power failure
+        # The last line may have been cut off by a power failure.
+        start = b"" if not tail or tail.endswith(b"\n") else b"\n"
         self._stored.append(JOURNAL, start + msgspec.json.encode(line) + b"\n")
 
     def journal_state(self) -> int:
@@ -285,11 +284,8 @@ class Changes:
     def journal(self, *, entry: str | None = None, op: str | None = None) -> Iterator[dict[str, Any]]:
         """Every change of this namespace in the journal, with its reason, oldest first."""
         for line in (self._stored.read(JOURNAL) or b"").splitlines():
-            try:
-                step = msgspec.json.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
-            if not isinstance(step, dict) or not isinstance(step.get("details", {}), dict):
+            step = parse_event(line)
+            if step is None or not isinstance(step.get("details", {}), dict):
                 continue
             if step.get("ns") != self._store.namespace:
                 continue
@@ -356,12 +352,7 @@ class Changes:
 
     def load_record(self, name: str) -> Change:
         """The whole change in a file of a record; raises StorageError if it cannot be read."""
-        try:
-            return msgspec.json.decode(self._stored.read(name) or b"", type=Change)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
-            raise StorageError(
-                f"{name} cannot be read: {error}", hint="look at the file, which describes the change"
-            ) from error
+        return Change.decoded(self._stored.read(name) or b"", name)
 
     # --- blocks ------------------------------------------------------------------------------------------------------
 

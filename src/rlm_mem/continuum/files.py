@@ -196,9 +196,8 @@ class MemoryFiles:
             ours, theirs = map(split_blocks, sides(text))
             agreed = {block.rstrip() for block in theirs}
             blocks = [block for block in ours if block.rstrip() in agreed]
-        elif (named := len(_FREQUENCY.findall(_CODE.sub("", text)))) > len(
-            blocks
-        ):  # by an editor that makes "---" a dash
+        elif (named := len(_FREQUENCY.findall(_CODE.sub("", text)))) > len(blocks):
+            # By an editor that makes "---" a dash.
             message = f"{file}: {named} memories have memory_frequency, but only {len(blocks)} begin with a line ---"
             _report_problem(problems, file, InvalidMemory(message))
         for block in blocks:

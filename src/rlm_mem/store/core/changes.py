@@ -10,7 +10,7 @@ from __future__ import annotations
 import binascii
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
@@ -106,6 +106,15 @@ class ChangeRecord(msgspec.Struct, kw_only=True):
     actor: str | None = None
     keep: bool = False
     details: dict[str, Any] = {}
+
+    @classmethod
+    def decoded(cls, data: bytes, what: str) -> Self:
+        """Decode a record; raises StorageError, whose message begins with ``what``."""
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            hint = "look at its file, which describes the change"
+            raise StorageError(f"{what} cannot be read: {error}", hint=hint) from error
 
     @property
     def file(self) -> str:
