@@ -19,7 +19,7 @@ from rlm_mem.record import FrozenRecord
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.arrays import Bools, Floats, Ints
-    from rlm_mem.store.core.records import DecodedSegments
+    from rlm_mem.store.core.encoding import DecodedSegments
 
 
 #: BM25 parameters of both stages: term saturation and length correction (tuned on dialogue memories).

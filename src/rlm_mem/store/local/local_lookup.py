@@ -17,6 +17,7 @@ import numpy as np
 from rlm_mem.chunk import name_key
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.store.core.arrays import Array, Bools, Floats, Ints, Scores, Slots
+from rlm_mem.store.core.encoding import AUTHOR_PREFIX, NO_SEGMENTS, DecodedSegments, decode_many, spans
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
@@ -26,14 +27,7 @@ from rlm_mem.store.core.lookup import (
     Neighbourhood,
     has_surrogate,
 )
-from rlm_mem.store.core.records import (
-    AUTHOR_PREFIX,
-    NO_SEGMENTS,
-    DecodedSegments,
-    decode_many,
-    spans,
-    time_range,
-)
+from rlm_mem.store.core.records import time_range
 from rlm_mem.store.core.selection import (
     EXCLUDED,
     NOTHING,

@@ -12,17 +12,10 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from rlm_mem.chunk import Chunk
+from rlm_mem.store.core.encoding import encode_segments
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.preencoding import AHEAD, Ahead
-from rlm_mem.store.core.records import (
-    ACTIVE,
-    ChunkRow,
-    IndexEntry,
-    analysed,
-    encode_segments,
-    entry_of,
-    index_key,
-)
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, analysed, entry_of, index_key
 from rlm_mem.store.local.connections import Connections
 from rlm_mem.store.local.queries import json_list
 from rlm_mem.store.local.schema import NORMALISED

@@ -14,6 +14,7 @@ import numpy as np
 
 from rlm_mem.chunk import name_key
 from rlm_mem.store.core.arrays import Bools, Floats, Ints, Scores, Slots
+from rlm_mem.store.core.encoding import AUTHOR_PREFIX, NO_SEGMENTS, DecodedSegments, decode_many
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
@@ -24,7 +25,6 @@ from rlm_mem.store.core.lookup import (
     has_surrogate,
 )
 from rlm_mem.store.core.recent import Recent
-from rlm_mem.store.core.records import AUTHOR_PREFIX, NO_SEGMENTS, DecodedSegments, decode_many
 from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union, weighed
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs

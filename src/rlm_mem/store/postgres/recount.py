@@ -15,7 +15,7 @@ import psycopg
 
 from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.arrays import Ints, Words
-from rlm_mem.store.core.records import NO_SEGMENTS, decode_many
+from rlm_mem.store.core.encoding import NO_SEGMENTS, decode_many
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of, sorted_together
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, KEY, POSTINGS, Lists, PartTable, lists_of
 
