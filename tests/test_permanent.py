@@ -268,8 +268,8 @@ def test_what_got_the_id_of_an_erased_chunk_since_is_kept(
         filled(memory)
         Records(memory, "test").put(("own",), "key", {"text": SECRET})
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            place_of_end = (erasing, "_carry_out") if batch else (Redaction, "clean_versions")
-            patch.setattr(*place_of_end, interrupted)
+            at: tuple[object, str] = (erasing, "_carry_out") if batch else (Redaction, "clean_versions")
+            patch.setattr(*at, interrupted)
             with memory.batch() if batch else nullcontext():
                 Records(memory, "test").delete(("own",), "key")
         Records(other, "test").put(("own",), "key", {"text": "The mole is mended."})

@@ -174,7 +174,7 @@ class EventLog:
                             continue
                         if not _is_sound(event):  # last of all that is cheap: it takes as long as the parsing
                             continue
-                        if chunk_id is not None and not _mentions(event, chunk_id):
+                        if chunk_id not in (None, event.get("chunk_id"), *(event.get("chunk_ids") or ())):
                             continue
                         yield event
             except FileNotFoundError:
@@ -275,7 +275,3 @@ def _tail(path: Path) -> deque[bytes]:
     if size > _TAIL_BYTES and lines:
         lines.popleft()  # the tail begins in the middle of a line
     return lines
-
-
-def _mentions(event: dict[str, Any], chunk_id: str) -> bool:
-    return event.get("chunk_id") == chunk_id or chunk_id in (event.get("chunk_ids") or ())

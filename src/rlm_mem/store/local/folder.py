@@ -173,10 +173,7 @@ class Layout:
         Git then ignores the files that reading writes and those of one machine, keeps the lines of both sides when it
         merges a log, and changes no line ends.
         """
-        for name, content in _FOR_GIT:
-            if name.startswith("../") and self.base.name != "memory":
-                continue
-            path = self.absolute(name)
+        for _, path, content in self._files_for_git():
             make_folder(path.parent)
             there = contextlib.suppress(FileExistsError)
             with files.translated(str(path)), there, path.open("x", encoding="utf-8") as file:
@@ -190,24 +187,26 @@ class Layout:
         from hashlib import blake2b  # OpenSSL: opening does not need it
 
         found: dict[str, bytes] = {}
-        for name, content in _FOR_GIT:
-            if name.startswith("../") and self.base.name != "memory":
-                continue
-            path = self.absolute(name)
+        for name, path, text in self._files_for_git():
             if path.is_dir():
                 continue
+            content = text.encode()
             with files.translated(str(path)):
                 try:
                     data = path.read_bytes()
                 except FileNotFoundError:
-                    found[name] = content.encode()
+                    found[name] = content
                     continue
-            for size, digest in _FORMER_FOR_GIT.get(name, ()):
-                if blake2b(data[:size], digest_size=8).hexdigest() == digest and not data.startswith(
-                    content.encode()
-                ):
-                    found[name] = content.encode() + data[size:]
+            for size, digest in () if data.startswith(content) else _FORMER_FOR_GIT.get(name, ()):
+                if blake2b(data[:size], digest_size=8).hexdigest() == digest:
+                    found[name] = content + data[size:]
         return found
+
+    def _files_for_git(self) -> Iterator[tuple[str, Path, str]]:
+        """Yield relative path, path and right contents of the files for git; those around a brain's store, too."""
+        for name, content in _FOR_GIT:
+            if self.base.name == "memory" or not name.startswith("../"):
+                yield name, self.absolute(name), content
 
     def own_files(self) -> Iterator[Path]:
         """Yield the files below the folders of the store, and of the brain: its own folder may hold others, too."""
