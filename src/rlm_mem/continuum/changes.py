@@ -18,7 +18,7 @@ import msgspec
 from rlm_mem.arguments import check_words
 from rlm_mem.chunk import new_change_id
 from rlm_mem.continuum import places
-from rlm_mem.continuum.files import MemoryFiles, TieredMemory
+from rlm_mem.continuum.files import MemoryFiles, TieredMemory, free_name
 from rlm_mem.continuum.frontmatter import split_blocks
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
@@ -122,12 +122,13 @@ class Changes:
 
     def archived(self, entry: TieredMemory) -> list[Edit]:
         """The edits that move a memory to the archive unchanged."""
-        target = archive_name(entry.file, entry.block)
-        base, _, suffix = target.rpartition(".")
-        number = 2
-        while self._files.exists(target):
-            target, number = f"{base}.{number}.{suffix}", number + 1
+        target = free_name(self._stored, archive_name(entry.file, entry.block))
         return [Edit(file=target, before=None, after=entry.text), self.removed(entry)]
+
+    def memory_of(self, chunk_id: str) -> TieredMemory | None:
+        """The memory that a chunk mirrors; None for another chunk, and if the memory is gone."""
+        key = self.mirror.key_of(chunk_id)
+        return None if key is None else self._files.get(key)
 
     # --- applying ----------------------------------------------------------------------------------------------------
 
