@@ -27,10 +27,10 @@ from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, SHOWN, named_ids, 
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
+from rlm_mem.store.core.erasure_report import ErasureReport, Matcher
 from rlm_mem.store.core.integrity import check, repair
 from rlm_mem.store.core.redacting import Redaction
-from rlm_mem.store.core.traces import ErasureReport, Matcher
-from rlm_mem.store.local import folder
+from rlm_mem.store.local import brain_folder
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.conftest import Clock
 from tests.continuum.conftest import STEPS
@@ -628,7 +628,7 @@ def test_each_run_is_read_for_its_namespace_once(tmp_path: Path, monkeypatch: py
         read[line] += 1
         return namespace_of_run(line)
 
-    monkeypatch.setattr(folder, "namespace_of_run", counted)
+    monkeypatch.setattr(brain_folder, "namespace_of_run", counted)
     with Memory.open(brain) as memory:
         report = erase(memory.store, person="Tessa", dry_run=True)
     assert len([one for one in report.files if "trajectories/" in one]) == len(read) == 4

@@ -22,8 +22,8 @@ from rlm_mem.integrations.records import Records
 from rlm_mem.store.core import erasing
 from rlm_mem.store.core.brain_files import ERASING
 from rlm_mem.store.core.erasure_marks import Mark
+from rlm_mem.store.core.erasure_report import ErasureReport
 from rlm_mem.store.core.redacting import Redaction
-from rlm_mem.store.core.traces import ErasureReport
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.server.api import client_of
 

@@ -25,8 +25,8 @@ from rlm_mem.store.core.brain_files import MIRRORED, SHOWN
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, owners
 from rlm_mem.store.core.erasure_marks import MARK, Mark, marks
 from rlm_mem.store.core.erasure_plan import Plan
+from rlm_mem.store.core.erasure_report import ErasureReport, Matcher
 from rlm_mem.store.core.redacting import Redaction
-from rlm_mem.store.core.traces import ErasureReport, Matcher
 
 if TYPE_CHECKING:
     from rlm_mem.results import Progress

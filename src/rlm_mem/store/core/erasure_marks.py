@@ -19,7 +19,7 @@ import msgspec
 from rlm_mem.chunk import check_chunk_ids, check_namespace
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.brain_files import ERASING
-from rlm_mem.store.core.traces import ErasureReport
+from rlm_mem.store.core.erasure_report import ErasureReport
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore

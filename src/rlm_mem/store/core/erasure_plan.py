@@ -13,9 +13,15 @@ from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, owners
 from rlm_mem.store.core.erasure_marks import Ends, Mark
+from rlm_mem.store.core.erasure_report import (
+    ErasureReport,
+    Fingerprint,
+    Matcher,
+    fingerprints_of,
+    of_namespace,
+)
 from rlm_mem.store.core.redacting import Redaction
 from rlm_mem.store.core.succession import successions
-from rlm_mem.store.core.traces import ErasureReport, Fingerprint, Matcher, fingerprints_of, of_namespace
 
 if TYPE_CHECKING:
     from rlm_mem.results import Progress

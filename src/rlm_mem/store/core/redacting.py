@@ -24,7 +24,7 @@ from rlm_mem.store.core.brain_files import (
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter
 from rlm_mem.store.core.erasure_marks import Ends
-from rlm_mem.store.core.traces import Matcher, of_namespace
+from rlm_mem.store.core.erasure_report import Matcher, of_namespace
 
 _PLACEHOLDER = "[erased]"
 _GONE = "erased"

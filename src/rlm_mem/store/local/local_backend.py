@@ -33,8 +33,9 @@ from rlm_mem.store.core.records import (
     other_analysis,
 )
 from rlm_mem.store.local import schema
+from rlm_mem.store.local.brain_folder import LocalBrainFiles
 from rlm_mem.store.local.connections import healed, in_turn
-from rlm_mem.store.local.folder import LocalBrainFiles, former_versions
+from rlm_mem.store.local.folder import former_versions
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import LAST_CHANGE, find_row, find_rows, is_alike_taken
 from rlm_mem.store.local.vacuum import vacuum_folder
