@@ -51,17 +51,9 @@ _FOR_GIT = (
 
 
 _FORMER_FOR_GIT = {
-    ".gitattributes": ((83, "3e3dbbacc4f733a3"), (178, "e6fa3ee56a6a8f3c")),
-    "../.gitignore": (
-        (162, "13bf96f4f1fbd66c"),
-        (231, "bfa7233ac8943983"),
-        (233, "441148165c9154da"),
-        (292, "ea29118546bfb02b"),
-        (77, "9caf3428cd0057ae"),
-    ),
-    "../.gitattributes": ((95, "bc7bcbe526cab774"),),
+    "../.gitignore": b"# derived from the files of the chunks, and rebuilt from them\n/memory/index/\n"
 }
-"""What earlier versions wrote into these files: its length in bytes, and a digest. More may stand after it."""
+"""What released versions wrote into these files. More may stand after it."""
 
 
 class Layout:
@@ -161,8 +153,6 @@ class Layout:
 
         A file that somebody else wrote or changed is left alone, except what stands after the text of this program.
         """
-        from hashlib import blake2b  # OpenSSL: opening does not need it
-
         found: dict[str, bytes] = {}
         for name, path, text in self._files_for_git():
             if path.is_dir():
@@ -174,9 +164,9 @@ class Layout:
                 except FileNotFoundError:
                     found[name] = content
                     continue
-            for size, digest in () if data.startswith(content) else _FORMER_FOR_GIT.get(name, ()):
-                if blake2b(data[:size], digest_size=8).hexdigest() == digest:
-                    found[name] = content + data[size:]
+            former = _FORMER_FOR_GIT.get(name)
+            if former is not None and data.startswith(former):
+                found[name] = content + data[len(former) :]
         return found
 
     def _files_for_git(self) -> Iterator[tuple[str, Path, str]]:
