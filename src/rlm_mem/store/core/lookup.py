@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 BM25_K1 = 0.9
 BM25_B = 0.4
 
+#: Number of successive replacements that `CandidateSource.successors` follows at most.
+MAX_REPLACEMENTS = 5
+
+#: The number of the conversation of a chunk that belongs to none.
+NO_CONVERSATION = -1
+
 #: Number of terms that decide the order in which `CandidateSource.holding_each` returns chunks.
 WEIGHED = 4
 
@@ -114,6 +120,10 @@ class ChunkRows(Struct, frozen=True):
     valid_to: Sequence[str | None]
     superseded_by: Sequence[str | None]
     accepted: Sequence[bool]
+
+
+NO_ROWS = ChunkRows(*[()] * 10)
+"""The columns of no chunks."""
 
 
 class Held(Struct, frozen=True):

@@ -12,7 +12,7 @@ store and searching it; hence the set operations here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -234,6 +234,11 @@ def top(scores: Scores, limit: int) -> Ints:
     """Return positions of the `limit` best scores and of all ties with the last of these, unordered."""
     floor = kth(scores, limit, _ZERO)
     return np.flatnonzero(scores >= max(float(floor), LEAST))
+
+
+def ints(values: Iterable[int]) -> Ints:
+    """Return the values as an array."""
+    return np.array(list(values), np.int64)
 
 
 _Number = TypeVar("_Number", bound=np.generic)

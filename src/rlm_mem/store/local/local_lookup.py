@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import compress, repeat
 from operator import and_, attrgetter
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.store.core.arrays import Array, Bools, Floats, Ints, Scores, Slots
 from rlm_mem.store.core.encoding import AUTHOR_PREFIX, NO_SEGMENTS, DecodedSegments, decode_many, spans
 from rlm_mem.store.core.lookup import (
+    MAX_REPLACEMENTS,
+    NO_CONVERSATION,
+    NO_ROWS,
     ChunkRows,
     CorpusStatistics,
     Filters,
@@ -37,6 +40,7 @@ from rlm_mem.store.core.selection import (
     best,
     contained,
     distinct,
+    ints,
     kth,
     scorers,
     top,
@@ -45,11 +49,9 @@ from rlm_mem.store.core.selection import (
     weighed,
 )
 from rlm_mem.store.local.queries import json_list
-from rlm_mem.store.local.snapshot import NO_CONVERSATION, LocalTermPostings, View, term_list
+from rlm_mem.store.local.snapshot import LocalTermPostings, View, term_list
 
 _UNKNOWN_CONVERSATION = -2  # the number of no conversation; differs from NO_CONVERSATION
-#: Maximum number of successive replacements that are followed.
-_MAX_REPLACEMENTS = 5
 _HIDDEN = (
     "SELECT doc FROM chunks WHERE ns = ? AND status = 0 AND trust = 'quarantined'"
     " UNION ALL SELECT doc FROM chunks WHERE ns = ? AND expires_at <= ?"
@@ -118,9 +120,9 @@ class LocalSource:
             segments=view.segments,
             conversations=view.conversations,
             total_length=view.total_length,
-            chunk_df=_ints(postings.df for postings in lists),
-            segment_df=_ints(self._segment_df(postings) for postings in lists),
-            conversation_df=_ints(self._conversation_df(postings, first, last) for postings in lists),
+            chunk_df=ints(postings.df for postings in lists),
+            segment_df=ints(self._segment_df(postings) for postings in lists),
+            conversation_df=ints(self._conversation_df(postings, first, last) for postings in lists),
         )
 
     def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
@@ -285,9 +287,9 @@ class LocalSource:
             " UNION SELECT c.superseded_by, step + 1 FROM chain JOIN chunks c ON c.id = chain.id"
             " WHERE step < ? AND c.superseded_by IS NOT NULL)"
             " SELECT DISTINCT c.doc FROM chain JOIN chunks c ON c.id = chain.id WHERE c.ns = ? AND c.status = 0",
-            (json_list(self._docs(replaced).tolist()), _MAX_REPLACEMENTS, self._ns),
+            (json_list(self._docs(replaced).tolist()), MAX_REPLACEMENTS, self._ns),
         ).fetchall()
-        return _ints(row[0] for row in rows)
+        return ints(row[0] for row in rows)
 
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
         slots, lone = self._slots(docs), self._slots(alone)
@@ -305,7 +307,7 @@ class LocalSource:
             (NO_CONVERSATION, NO_SEGMENTS, json_list(docs.tolist()), self._ns),
         ).fetchall()
         if not found:
-            return ChunkRows((), (), (), (), (), (), (), (), (), ()), decode_many([])
+            return NO_ROWS, decode_many([])
         *columns, blobs = zip(*found, strict=True)
         accepted = np.ones(len(found), np.bool_)
         if (mask := self._mask(filters)) is not None:
@@ -490,10 +492,6 @@ class LocalSource:
 
     def _docs(self, slots: Ints) -> Ints:
         return self._view.take("doc", slots).astype(np.int64)
-
-
-def _ints(values: Any) -> Ints:
-    return np.array(list(values), np.int64)
 
 
 def _match(values: Ints, among: Ints) -> tuple[Ints, Ints]:
