@@ -8,7 +8,7 @@ record with their former and new contents, in the same transaction (docs/spec/st
 from __future__ import annotations
 
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -192,8 +192,17 @@ def name_namespaces(events: Sequence[dict[str, Any]], change_id: str) -> None:
             event["namespaces"] = names
 
 
-Rewrite = Callable[[dict[str, Any]], dict[str, Any] | None]
-"""Returns an event of the audit log as it is to be, or None to leave it unchanged."""
+class Rewriting(Protocol):
+    """What becomes of the lines of the audit log."""
+
+    def concerns(self, lines: bytes) -> bool:
+        """Return whether any of these lines, together, may have to be replaced; others need not be parsed."""
+
+    def event(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        """Return an event as it is to be; None: it is unchanged."""
+
+    def stray_line(self, line: bytes) -> bytes | None:
+        """Return a line of no known namespace as it is to be, empty to remove it; None: it is unchanged."""
 
 
 def utc_now() -> datetime:

@@ -245,9 +245,7 @@ def _erase_in(store: ChunkStore, name: str, plan: Plan) -> bool:
     report, redaction, reader = plan.report, plan.redaction(name), NamespaceReader(store, name)
     before = len(report.files) + report.events
     redaction.clean_files(reader, [*reader.file_names(plan.runs), MIRRORED, SHOWN])
-    report.events += store.backend.rewrite_events(
-        name, redaction.event, concerns=redaction.concerns, dry_run=report.dry_run
-    )
+    report.events += store.backend.rewrite_events(name, redaction, dry_run=report.dry_run)
     if not report.dry_run:
         _drop_chunks(store, reader, plan, redaction)
         redaction.clean_versions(NamespaceWriter(store, name), plan.ends)
@@ -281,9 +279,8 @@ def _clean_shared(store: ChunkStore, plan: Plan) -> None:
     if store.confined:
         report.remaining.append(_TORN)
         return
-    report.events += store.backend.rewrite_stray_events(
-        {*plan.spaces, *plan.found}, redaction.stray_line, concerns=redaction.concerns, dry_run=report.dry_run
-    )
+    known = {*plan.spaces, *plan.found}
+    report.events += store.backend.rewrite_stray_events(known, redaction, dry_run=report.dry_run)
 
 
 # --- verifying -----------------------------------------------------------------------------------------------------

@@ -100,14 +100,11 @@ class Matcher:
         self.report = report
         if report.person is not None:
             self.pattern = re.compile(_of_person(report.person), re.IGNORECASE)
+        elif report.source is not None:
+            forms = dict.fromkeys((report.source, stored_path(report.source)))
+            self.pattern = re.compile("|".join(map(_of_source, forms)))
         else:
-            self.pattern = re.compile(
-                _MATCHES_NOTHING
-                if report.source is None
-                else "|".join(
-                    _of_source(one) for one in dict.fromkeys((report.source, stored_path(report.source)))
-                )
-            )
+            self.pattern = re.compile(_MATCHES_NOTHING)
         self._known: dict[int, set[str]] = {}
         for one in report.fingerprints:
             self._known.setdefault(one.sums, set()).add(one.hash)

@@ -19,7 +19,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backend import Backend
-from rlm_mem.store.core.changes import MAX_OFF, Rewrite, clock_fault
+from rlm_mem.store.core.changes import MAX_OFF, Rewriting, clock_fault
 from rlm_mem.store.core.records import (
     ACTIVE,
     ANY_REVISION,
@@ -483,23 +483,16 @@ class LocalBackend(LocalIndex, Backend):
             self.fold_reads()
         return back_up_folder(store, self, target, progress=progress, source=source)
 
-    def rewrite_events(
-        self, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
-    ) -> int:
+    def rewrite_events(self, namespace: str, rewriting: Rewriting, *, dry_run: bool) -> int:
         # In a transaction, no other process appends an event of a change meanwhile.
         with contextlib.nullcontext() if dry_run else self.transaction(namespace):
-            return self._log.rewrite(namespace, rewrite, concerns=concerns, dry_run=dry_run)
+            return self._log.rewrite(namespace, rewriting, dry_run=dry_run)
 
     def rewrite_stray_events(
-        self,
-        namespaces: Collection[str],
-        rewrite: Callable[[bytes], bytes | None],
-        *,
-        concerns: Callable[[bytes], bool],
-        dry_run: bool,
+        self, namespaces: Collection[str], rewriting: Rewriting, *, dry_run: bool
     ) -> int:
         with contextlib.nullcontext() if dry_run else self.transaction(""):
-            return self._log.rewrite_strays(namespaces, rewrite, concerns=concerns, dry_run=dry_run)
+            return self._log.rewrite_strays(namespaces, rewriting, dry_run=dry_run)
 
     def _kept_versions(self) -> Iterator[Path]:
         """Yield the folders of former versions, each named after its chunk."""

@@ -120,11 +120,9 @@ class Transaction:
             raise StorageError(
                 f"{temp} disappeared while it was written", hint="nothing was stored; try again"
             )
-        former = (
-            row
-            if row is None or self._has_same_segments(row, chunk)
-            else structs.replace(row, content_hash="")
-        )
+        former = row
+        if row is not None and not self._has_same_segments(row, chunk):
+            former = structs.replace(row, content_hash="")
         try:
             self.rows.put(chunk, path, written, status, former=former)
         except sqlite3.Error as error:

@@ -17,7 +17,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core.backend import Backend
-from rlm_mem.store.core.changes import MAX_OFF, Rewrite, clock_fault
+from rlm_mem.store.core.changes import MAX_OFF, Rewriting, clock_fault
 from rlm_mem.store.core.recent import Recent
 from rlm_mem.store.core.records import (
     ACTIVE,
@@ -348,12 +348,9 @@ class PostgresBackend(Backend):
         return self.chunks(namespace, [row.id], status=None).get(row.id) if namespace is not None else None
 
     def damage(self, namespace: str, chunk_id: str) -> str | None:
-        exists = self.find(namespace, chunk_id) is not None
-        return (
-            "its row does not validate"
-            if exists and not self.chunks(namespace, [chunk_id], status=None)
-            else None
-        )
+        if self.find(namespace, chunk_id) is None or self.chunks(namespace, [chunk_id], status=None):
+            return None
+        return "its row does not validate"
 
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
@@ -572,11 +569,8 @@ class PostgresBackend(Backend):
             store, names, target, lambda name: self.pool(name).snapshot(), progress=progress, source=source
         )
 
-    def rewrite_events(
-        self, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
-    ) -> int:
-        pool = self.pool(namespace)
-        return audit.rewrite_events(pool, namespace, rewrite, concerns=concerns, dry_run=dry_run)
+    def rewrite_events(self, namespace: str, rewriting: Rewriting, *, dry_run: bool) -> int:
+        return audit.rewrite_events(self.pool(namespace), namespace, rewriting, dry_run=dry_run)
 
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
         """Yield the texts of chunks and former versions that do not validate."""
