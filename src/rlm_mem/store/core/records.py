@@ -213,6 +213,13 @@ class ReadBuffer:
                 self._reads[chunk_id] = (count + more, max(when, latest))
 
 
+def add_reads(chunk: Chunk, count: int, when: str, buffered: tuple[int, str] | None) -> None:
+    """Add to a chunk, as its text has it, the reads in the index and those that are not there yet."""
+    about, (more, latest) = chunk.metadata, buffered or (0, "")
+    about.access_count = max(about.access_count, count) + more
+    about.accessed_at = max(about.accessed_at, when, latest)
+
+
 class Summary(FrozenRecord, frozen=True, gc=False):
     """The fields of a chunk without its content; ``at`` is in epoch seconds."""
 

@@ -29,6 +29,7 @@ from rlm_mem.store.core.records import (
     SyncReport,
     Vacuumed,
     Version,
+    add_reads,
     log_events,
     other_analysis,
 )
@@ -264,11 +265,7 @@ class LocalBackend(LocalIndex, Backend):
             return None
         if signature != row.signature:
             edited.append(row.path)
-        reads = self._reads.of(row.id)
-        chunk.metadata.access_count = max(chunk.metadata.access_count, row.access_count) + (
-            reads[0] if reads else 0
-        )
-        chunk.metadata.accessed_at = max(chunk.metadata.accessed_at, reads[1] if reads else row.accessed_at)
+        add_reads(chunk, row.access_count, row.accessed_at, self._reads.of(row.id))
         return chunk
 
     def id_taken(self, chunk: Chunk) -> bool:

@@ -28,6 +28,7 @@ from rlm_mem.store.core.records import (
     SyncReport,
     Vacuumed,
     Version,
+    add_reads,
     analysis_name,
     is_later_analysis,
     log_events,
@@ -363,13 +364,9 @@ class PostgresBackend(Backend):
         found: dict[str, Chunk] = {}
         for chunk_id, body, count, when in rows:
             chunk = _decoded(namespace, chunk_id, body)
-            if chunk is None:
-                continue
-            more = (buffered and buffered.of(chunk_id)) or (0, "")
-            meta = chunk.metadata
-            meta.access_count = max(meta.access_count, count) + more[0]
-            meta.accessed_at = max(meta.accessed_at, when, more[1])
-            found[chunk_id] = chunk
+            if chunk is not None:
+                add_reads(chunk, count, when, buffered.of(chunk_id) if buffered is not None else None)
+                found[chunk_id] = chunk
         return {chunk_id: found[chunk_id] for chunk_id in wanted if chunk_id in found}
 
     def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:
