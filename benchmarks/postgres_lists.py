@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import psycopg
 
-from rlm_mem.store.core.records import NO_SEGMENTS, decode_many
+from rlm_mem.store.core.encoding import NO_SEGMENTS, decode_many
 from rlm_mem.store.postgres.recount import recount
 from rlm_mem.store.postgres.schema import HEAD_COLUMNS, Head
 from rlm_mem.store.postgres.terms import TermIndex

@@ -37,8 +37,8 @@ from rlm_mem.search.api import question_for
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.ranking import ranked
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.encoding import encode_segments
 from rlm_mem.store.core.lookup import Filters
-from rlm_mem.store.core.records import encode_segments
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.postings import PostingsIndex
 from rlm_mem.text.analysis import AnalysedSegment, get_analyser

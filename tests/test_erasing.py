@@ -27,9 +27,10 @@ from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, SHOWN, named_ids, 
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
+from rlm_mem.store.core.erasure_report import ErasureReport, Matcher
 from rlm_mem.store.core.integrity import check, repair
-from rlm_mem.store.core.traces import ErasureReport, Matcher
-from rlm_mem.store.local import folder
+from rlm_mem.store.core.redacting import Redaction
+from rlm_mem.store.local import brain_folder
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.conftest import Clock
 from tests.continuum.conftest import STEPS
@@ -347,7 +348,7 @@ def test_a_quotation_of_any_part_of_a_long_text_is_taken_out_of_a_text_file(plac
 def test_a_line_that_another_process_appends_during_an_erasure_is_not_lost(
     place: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    redacted, name = erasing._redacted, "log/continuum.jsonl"
+    without_lines, name = Redaction._without_lines, "log/continuum.jsonl"
     with Memory.open(place) as memory, Memory.open(place) as other, ThreadPoolExecutor(1) as threads:
         memory.store.files.write(name, b'{"ns":"default","id":"1","reason":"Ada Quillvane left"}\n')
 
@@ -357,9 +358,9 @@ def test_a_line_that_another_process_appends_during_an_erasure_is_not_lost(
 
         def appended(*args: Any, **more: Any) -> bytes:
             wait([threads.submit(append)], timeout=0.5)
-            return redacted(*args, **more)
+            return without_lines(*args, **more)
 
-        monkeypatch.setattr(erasing, "_redacted", appended)
+        monkeypatch.setattr(Redaction, "_without_lines", appended)
         memory.erase(person="Ada Quillvane", dry_run=False)
         threads.shutdown()
         assert memory.store.files.read(name) == b'{"ns":"default","id":"2"}\n'
@@ -627,7 +628,7 @@ def test_each_run_is_read_for_its_namespace_once(tmp_path: Path, monkeypatch: py
         read[line] += 1
         return namespace_of_run(line)
 
-    monkeypatch.setattr(folder, "namespace_of_run", counted)
+    monkeypatch.setattr(brain_folder, "namespace_of_run", counted)
     with Memory.open(brain) as memory:
         report = erase(memory.store, person="Tessa", dry_run=True)
     assert len([one for one in report.files if "trajectories/" in one]) == len(read) == 4

@@ -22,7 +22,8 @@ from rlm_mem.integrations.records import Records
 from rlm_mem.store.core import erasing
 from rlm_mem.store.core.brain_files import ERASING
 from rlm_mem.store.core.erasure_marks import Mark
-from rlm_mem.store.core.traces import ErasureReport
+from rlm_mem.store.core.erasure_report import ErasureReport
+from rlm_mem.store.core.redacting import Redaction
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.server.api import client_of
 
@@ -122,7 +123,7 @@ def test_a_batch_gives_what_was_replaced_its_validity_back_in_former_versions_to
 
 
 @pytest.mark.parametrize("batch", [False, True])
-@pytest.mark.parametrize("at", ["_erase_in", "_end_runs", "_drop_undo_records"])
+@pytest.mark.parametrize("at", ["_erase_in", "end_runs", "drop_undo_records"])
 def test_interrupted_in_the_middle_it_is_finished_by_the_next_opening(
     place: Path | str, monkeypatch: pytest.MonkeyPatch, at: str, batch: bool
 ) -> None:
@@ -132,7 +133,7 @@ def test_interrupted_in_the_middle_it_is_finished_by_the_next_opening(
     with Memory.open(place) as memory:
         one = filled(memory)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(erasing, at, interrupted)
+            patch.setattr(erasing if at == "_erase_in" else Redaction, at, interrupted)
             with memory.batch() if batch else nullcontext():
                 memory.delete(one, permanent=True)
         assert any(trace in everything(memory) for trace in TRACES)
@@ -267,7 +268,8 @@ def test_what_got_the_id_of_an_erased_chunk_since_is_kept(
         filled(memory)
         Records(memory, "test").put(("own",), "key", {"text": SECRET})
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(erasing, "_carry_out" if batch else "_clean_versions", interrupted)
+            at: tuple[object, str] = (erasing, "_carry_out") if batch else (Redaction, "clean_versions")
+            patch.setattr(*at, interrupted)
             with memory.batch() if batch else nullcontext():
                 Records(memory, "test").delete(("own",), "key")
         Records(other, "test").put(("own",), "key", {"text": "The mole is mended."})

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from rlm_mem.receipts import Bundle, Receipt, Verification
     from rlm_mem.results import Checkpoint, Event, Hud, Progress, RecordedChange, Stats, UndoneChange
     from rlm_mem.search import Hit, MemoryContext
+    from rlm_mem.store.core.erasure_report import ErasureReport
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.integrity import Repair
     from rlm_mem.store.core.lookup import Filters
-    from rlm_mem.store.core.traces import ErasureReport
     from rlm_mem.text.secrets import Screened
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rlm_mem.memory import Memory
 from rlm_mem.store.core.brain_files import Runs
-from rlm_mem.store.local.folder import LocalBrainFiles
+from rlm_mem.store.local.brain_folder import LocalBrainFiles
 from tests.postgres import Databases
 
 Run = Callable[..., Any]

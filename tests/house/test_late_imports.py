@@ -33,7 +33,7 @@ LATE = {
     "keyring": Late("keyring", "models.targets"),
     "markdown_it": Late("server", "dashboard.markdown"),
     "mcp": Late("server", "serving.mcp_app serving.run"),
-    "numpy": Late(278, "sandbox.line_functions store.core.records"),
+    "numpy": Late(278, "sandbox.line_functions store.core.encoding"),
     "openai": Late("llm", "models.provider_sdk"),
     "opentelemetry": Late("telemetry", "telemetry.providers"),
     "pydantic_ai": Late("llm", "models.apis"),

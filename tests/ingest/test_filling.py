@@ -176,12 +176,7 @@ def test_sentences_whose_words_no_earlier_chunk_has_are_not_looked_up(
             asked.extend(term for groups, _ in questions for group in groups for term in group)
             return ask(found, questions, *more)
 
-        def noted(found: Any, groups: Any, *more: Any, ask: Any = source.holding) -> Any:
-            asked.extend(term for group in groups for term in group)
-            return ask(found, groups, *more)
-
         monkeypatch.setattr(source, "holding_each", counted)
-        monkeypatch.setattr(source, "holding", noted)
     with opened(place) as memory:
         memory.remember("Ines lives in Berlin.")
     with opened(place) as memory:

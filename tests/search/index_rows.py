@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from rlm_mem.store.core.records import encode_segments
+from rlm_mem.store.core.encoding import encode_segments
 from rlm_mem.store.local import schema
 from rlm_mem.text.analysis import AnalysedSegment
 

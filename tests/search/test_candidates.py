@@ -306,9 +306,9 @@ def test_a_question_asked_again_leaves_out_what_was_archived_or_replaced_meanwhi
     for doc in range(4):
         rows.put(Made(doc, None, float(doc), [Spoken(["w1", "w2"])]))
     source = PostingsIndex(rows.folder / "postings", NS).source(rows.connection)
-    asked = [["w1"]], {"w2": 1.0}, 3
-    first = source.holding(*asked)
+    asked = [([["w1"]], {"w2": 1.0})], 3
+    (first,) = source.holding_each(*asked)
     assert [one.terms for one in first] == [{"w2"}] * 3
     rows.archive(3)
     rows.put(Made(2, None, 2.0, [Spoken(["w1"])], superseded=True))
-    assert source.holding(*asked) == first[2:]
+    assert source.holding_each(*asked) == [first[2:]]

@@ -27,7 +27,9 @@ from rlm_mem.search import search
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceWriter
+from rlm_mem.store.core.erasure_report import ErasureReport, Matcher
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.core.redacting import Redaction
 from rlm_mem.store.local import integrity, local_index, schema
 from rlm_mem.store.local.connections import Connections
 from rlm_mem.store.local.local_backend import LocalBackend
@@ -207,9 +209,8 @@ def test_an_audit_log_that_cannot_be_read_is_an_error_of_the_store(base: Path) -
         with pytest.raises(StorageError, match=r"2099-01\.jsonl cannot be read"):
             list(store.events())
         with pytest.raises(StorageError, match=r"2099-01\.jsonl cannot be read"):
-            store.backend.rewrite_events(
-                "default", lambda event: event, concerns=lambda _: True, dry_run=True
-            )
+            report = ErasureReport(person="Ada")
+            store.backend.rewrite_events("default", Redaction(Matcher(report), set()), dry_run=True)
 
 
 def test_lines_cut_short_by_a_full_disk_are_taken_back(

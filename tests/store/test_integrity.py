@@ -117,8 +117,7 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
     elif code == "index-terms":
         sql(base, "DELETE FROM segments WHERE doc = (SELECT doc FROM chunks WHERE id = ?)", b)
     elif code == "outdated-for-git":
-        former = "# lines are only ever added: a merge keeps those of both sides\n*.jsonl merge=union\n"
-        (base / ".gitattributes").write_text(former)
+        (base / ".gitattributes").unlink()
     elif code == "leftover-file":
         (base / ".tmp" / f"{a}.1.abc.tmp").write_bytes(b"unfinished")
     elif code == "leftover-backup":
@@ -429,16 +428,13 @@ def test_a_chunk_that_was_imported_into_the_archive_was_not_changed_there(base: 
 
 
 def test_files_for_git_of_an_earlier_version_are_brought_up_to_date(tmp_path: Path) -> None:
-    """Of the commit that first kept tokens out of git, and of one before; what a person wrote or changed stays."""
+    """Of version 1.0.0; what a person wrote or changed stays."""
     brain = tmp_path / "brain"
     new = {one: tmp_path / "new" / one for one in (".gitignore", ".gitattributes", "memory/.gitattributes")}
     for base in (brain / "memory", tmp_path / "new" / "memory"):
         ChunkStore(base).close()
-    machine = (
-        "# of this machine: tokens, the personas of sessions, the state of work in progress\n/tokens.json\n"
-        "/.tokens.json.lock\n/persona/\n/workspace/\n/namespaces/*/workspace/\n"
-    )
-    (brain / ".gitignore").write_text(f"{machine}/mine/\n")
+    former = "# derived from the files of the chunks, and rebuilt from them\n/memory/index/\n"
+    (brain / ".gitignore").write_text(f"{former}/mine/\n")
     (brain / ".gitattributes").unlink()
     (brain / "memory" / ".gitattributes").write_text("*.jsonl merge=union\n")
     with ChunkStore(brain / "memory") as store:

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rlm_mem.errors import CorruptStore
-from rlm_mem.store.core.records import (
-    AUTHOR_PREFIX,
-    decode_many,
-    document_terms,
-    encode_segments,
-)
+from rlm_mem.store.core.encoding import AUTHOR_PREFIX, decode_many, document_terms, encode_segments
 from rlm_mem.text.analysis import AnalysedSegment
 
 words = st.text("abcdé漢", min_size=1, max_size=3)

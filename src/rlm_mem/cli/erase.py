@@ -20,7 +20,7 @@ from rlm_mem.interchange.folder_names import FolderName
 from rlm_mem.memory import Memory
 from rlm_mem.results import Progress
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
-from rlm_mem.store.core.traces import ErasureReport
+from rlm_mem.store.core.erasure_report import ErasureReport
 
 # Bytes; the report of a large namespace has some fingerprints of each of its chunks
 _MAX_REPORT = 1_000_000_000

@@ -18,12 +18,12 @@ import msgspec
 from rlm_mem.arguments import check_words
 from rlm_mem.chunk import new_change_id
 from rlm_mem.continuum import places
-from rlm_mem.continuum.files import MemoryFiles, TieredMemory
+from rlm_mem.continuum.files import MemoryFiles, TieredMemory, free_name
 from rlm_mem.continuum.frontmatter import split_blocks
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
-from rlm_mem.store.core.brain_files import JOURNAL, mirror_id, own_lines
+from rlm_mem.store.core.brain_files import JOURNAL, mirror_id, own_lines, parse_event
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit
 from rlm_mem.text.patterns import late
 
@@ -122,12 +122,13 @@ class Changes:
 
     def archived(self, entry: TieredMemory) -> list[Edit]:
         """The edits that move a memory to the archive unchanged."""
-        target = archive_name(entry.file, entry.block)
-        base, _, suffix = target.rpartition(".")
-        number = 2
-        while self._files.exists(target):
-            target, number = f"{base}.{number}.{suffix}", number + 1
+        target = free_name(self._stored, archive_name(entry.file, entry.block))
         return [Edit(file=target, before=None, after=entry.text), self.removed(entry)]
+
+    def memory_of(self, chunk_id: str) -> TieredMemory | None:
+        """The memory that a chunk mirrors; None for another chunk, and if the memory is gone."""
+        key = self.mirror.key_of(chunk_id)
+        return None if key is None else self._files.get(key)
 
     # --- applying ----------------------------------------------------------------------------------------------------
 
@@ -269,9 +270,8 @@ class Changes:
         tail = self._stored.read_from(JOURNAL, -_TAIL)
         if f'"id":"{change.id}"'.encode() in tail:
             return
-        start = (
-            b"" if not tail or tail.endswith(b"\n") else b"\n"
-        )  # the last line was cut off by a power failure
+        # The last line may have been cut off by a power failure.
+        start = b"" if not tail or tail.endswith(b"\n") else b"\n"
         self._stored.append(JOURNAL, start + msgspec.json.encode(line) + b"\n")
 
     def journal_state(self) -> int:
@@ -285,11 +285,8 @@ class Changes:
     def journal(self, *, entry: str | None = None, op: str | None = None) -> Iterator[dict[str, Any]]:
         """Every change of this namespace in the journal, with its reason, oldest first."""
         for line in (self._stored.read(JOURNAL) or b"").splitlines():
-            try:
-                step = msgspec.json.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
-            if not isinstance(step, dict) or not isinstance(step.get("details", {}), dict):
+            step = parse_event(line)
+            if step is None or not isinstance(step.get("details", {}), dict):
                 continue
             if step.get("ns") != self._store.namespace:
                 continue
@@ -356,12 +353,7 @@ class Changes:
 
     def load_record(self, name: str) -> Change:
         """The whole change in a file of a record; raises StorageError if it cannot be read."""
-        try:
-            return msgspec.json.decode(self._stored.read(name) or b"", type=Change)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
-            raise StorageError(
-                f"{name} cannot be read: {error}", hint="look at the file, which describes the change"
-            ) from error
+        return Change.decoded(self._stored.read(name) or b"", name)
 
     # --- blocks ------------------------------------------------------------------------------------------------------
 

@@ -221,10 +221,7 @@ class MemoryConsolidationAgent:
             entry = self._files.get(key)
             if entry is None or not all_met(mid_to_low(entry.meta)):
                 return None
-            now = stamp(self._continuum.store.clock())
-            fields = (
-                entry.raw | moved(entry.meta, "low", now, reason) | self._continuum.traces.accesses(entry)
-            )
+            fields = self._continuum.traces.moved(entry, "low", reason)
             body = self._with_generalisation(entry.body, [entry.key], report)
             edits, mirror, more = self._low_entry(
                 fields, entry.title, body, entry.key, entry.chunk_id, len(entry.meta.projects) > 1

@@ -6,7 +6,7 @@ import json
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Iterator
 
-from rlm_mem.continuum.files import InvalidEntry
+from rlm_mem.continuum.files import InvalidEntry, free_name
 from rlm_mem.merging import in_conflict, is_pointer, json_fault, sides, without_conflict_lines
 from rlm_mem.store.core.brain_files import RECORDS, BrainFiles
 
@@ -102,13 +102,5 @@ def mend(files: BrainFiles, code: str, names: Iterable[str]) -> None:
             if mended is not None:
                 files.write(name, mended)
             continue
-        files.write(_free(files, _ASIDE + name.replace("/", "_")), data)
+        files.write(free_name(files, _ASIDE + name.replace("/", "_")), data)
         files.remove(name)
-
-
-def _free(files: BrainFiles, name: str) -> str:
-    base, _, suffix = name.rpartition(".")
-    number = 2
-    while files.exists(name):
-        name, number = f"{base}.{number}.{suffix}", number + 1
-    return name

@@ -31,6 +31,7 @@ from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.brain_files import checked_name, mirror_id
 
 if TYPE_CHECKING:
+    from rlm_mem.store.core.brain_files import BrainFiles
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.files import Signature
 
@@ -196,9 +197,8 @@ class MemoryFiles:
             ours, theirs = map(split_blocks, sides(text))
             agreed = {block.rstrip() for block in theirs}
             blocks = [block for block in ours if block.rstrip() in agreed]
-        elif (named := len(_FREQUENCY.findall(_CODE.sub("", text)))) > len(
-            blocks
-        ):  # by an editor that makes "---" a dash
+        elif (named := len(_FREQUENCY.findall(_CODE.sub("", text)))) > len(blocks):
+            # By an editor that makes "---" a dash.
             message = f"{file}: {named} memories have memory_frequency, but only {len(blocks)} begin with a line ---"
             _report_problem(problems, file, InvalidMemory(message))
         for block in blocks:
@@ -288,6 +288,15 @@ class MemoryFiles:
         signature = self.stored.signature(file)
         seconds = signature.mtime_ns / 1e9 if signature else 0.0
         return format_time(from_epoch(seconds))
+
+
+def free_name(files: BrainFiles, name: str) -> str:
+    """A name of a file that is not taken: this one, or with a number before its suffix."""
+    base, _, suffix = name.rpartition(".")
+    number = 2
+    while files.exists(name):
+        name, number = f"{base}.{number}.{suffix}", number + 1
+    return name
 
 
 def _both(ours: str, theirs: str) -> str:

@@ -31,40 +31,6 @@ def key_of(mirror: Chunk | None) -> str | None:
     return (f"{file}#{block}" if block else file) if is_named else None
 
 
-def chunk_fields(entry: TieredMemory) -> dict[str, Any]:
-    """The fields of a mirror: content, type, tags, confidence and figures."""
-    meta = entry.meta
-    rate = meta.rate
-    tags = [f"{TIER_TAG}{meta.tier}", f"kind:{entry.kind}"]
-    if meta.task_type:
-        tags.append(f"task:{meta.task_type}")
-    if meta.cross_project_validated:
-        tags.append("cross-project")
-    if meta.component_of:
-        tags.append(COMPONENT)
-    return {
-        "content": entry.body.strip() or entry.title,
-        "type": places.KINDS[entry.kind].chunk_type,
-        "tags": tags,
-        "confidence": meta.confidence_score,
-        "extra": {
-            "tier": meta.tier,
-            "kind": entry.kind,
-            "title": entry.title[:300],
-            "volatility": meta.volatility,
-            "usage_count": meta.usage_count,
-            "success_rate": None if rate is None else round(rate, 6),
-            "goal_signature": meta.goal_signature,
-            "task_type": meta.task_type,
-            "cross_project_validated": meta.cross_project_validated,
-            "validation_count": meta.validation_count,
-            "component_of": meta.component_of,
-            "since": meta.since,
-        },
-        "provenance": {"file": entry.file, "entry": entry.block},
-    }
-
-
 class Mirror:
     """Creates and updates mirrors; every call is idempotent.
 
@@ -77,20 +43,20 @@ class Mirror:
 
     def put(self, entry: TieredMemory, derived_from: Sequence[str] = ()) -> Chunk:
         """Create, update or restore the mirror of a memory."""
-        fields = chunk_fields(entry)
-        limit = self._store.config.store.max_content_bytes
-        data = fields["content"].encode("utf-8")
-        content = data[:limit].decode("utf-8", "ignore") if len(data) > limit else fields["content"]
-        extra = {name: value for name, value in fields["extra"].items() if value is not None}
+        text, kind = entry.body.strip() or entry.title, places.KINDS[entry.kind].chunk_type
+        limit, data = self._store.config.store.max_content_bytes, text.encode("utf-8")
+        content = data[:limit].decode("utf-8", "ignore") if len(data) > limit else text
+        tags, figures = _tags(entry), _figures(entry)
+        confidence, provenance = entry.meta.confidence_score, {"file": entry.file, "entry": entry.block}
         if not self._store.exists(entry.chunk_id):
             self._store.restore_chunk(entry.chunk_id)
         chunk = self._store.update_chunk(
             entry.chunk_id,
             content,
-            {**fields["extra"], "superseded_by": None, "valid_to": None, "provenance": fields["provenance"]},
-            tags=fields["tags"],
-            confidence=fields["confidence"],
-            chunk_type=fields["type"],
+            {**figures, "superseded_by": None, "valid_to": None, "provenance": provenance},
+            tags=tags,
+            confidence=confidence,
+            chunk_type=kind,
             hidden=True,  # also in quarantine, so that it has the text of its memory when it is released
         )
         if chunk is not None:
@@ -98,14 +64,15 @@ class Mirror:
         known = [one for one in derived_from if self._store.exists(one)]
         return self._store.create_chunk(
             content,
-            fields["type"],
-            {**extra, "access_count": entry.meta.access_count},
+            kind,
+            {name: value for name, value in figures.items() if value is not None}
+            | {"access_count": entry.meta.access_count},
             [{"target_id": one, "type": "derived_from", "strength": 1.0} for one in known],
-            fields["tags"],
-            fields["confidence"],
+            tags,
+            confidence,
             source=SOURCE,
             occurred_at=entry.meta.created_at,
-            provenance=fields["provenance"],
+            provenance=provenance,
             chunk_id=entry.chunk_id,
         )
 
@@ -120,3 +87,34 @@ class Mirror:
         if chunk is None:
             chunk = self._store.backend.chunks(self._store.namespace, [chunk_id]).get(chunk_id)
         return key_of(chunk)
+
+
+def _tags(entry: TieredMemory) -> list[str]:
+    meta = entry.meta
+    tags = [f"{TIER_TAG}{meta.tier}", f"kind:{entry.kind}"]
+    if meta.task_type:
+        tags.append(f"task:{meta.task_type}")
+    if meta.cross_project_validated:
+        tags.append("cross-project")
+    if meta.component_of:
+        tags.append(COMPONENT)
+    return tags
+
+
+def _figures(entry: TieredMemory) -> dict[str, Any]:
+    """The fields of ``metadata.extra`` of a mirror; None: it has none, or loses it."""
+    meta = entry.meta
+    return {
+        "tier": meta.tier,
+        "kind": entry.kind,
+        "title": entry.title[:300],
+        "volatility": meta.volatility,
+        "usage_count": meta.usage_count,
+        "success_rate": None if meta.rate is None else round(meta.rate, 6),
+        "goal_signature": meta.goal_signature,
+        "task_type": meta.task_type,
+        "cross_project_validated": meta.cross_project_validated,
+        "validation_count": meta.validation_count,
+        "component_of": meta.component_of,
+        "since": meta.since,
+    }

@@ -8,15 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
 from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk import is_chunk_id, parse_time
 from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.files import TieredMemory, new_text
 from rlm_mem.continuum.reports import PruneReport, PruneStep, Tiers
-from rlm_mem.continuum.rules import TEMPORARY_DAYS, moved, prune_action
-from rlm_mem.continuum.schema import stamp
+from rlm_mem.continuum.rules import TEMPORARY_DAYS, prune_action
 from rlm_mem.errors import NotFoundError, StorageError
 from rlm_mem.results import Progress
 
@@ -105,15 +103,9 @@ class Pruner:
 
     def _downgrade(self, entry: TieredMemory, reason: str) -> Change:
         """Move a memory from mid to high with temporary retention; its 30 days begin now and its text is unchanged."""
-        clock = self._continuum.store.clock()
-        fields: dict[str, Any] = {
-            **entry.raw,
-            **moved(entry.meta, "high", stamp(clock), reason),
-            **self._continuum.traces.accesses(entry),
-            "demoted_from": entry.file,
-        }
-        file = self._continuum.traces.free_interaction(clock)
-        text = new_text(fields, entry.body)
+        traces = self._continuum.traces
+        text = new_text(traces.moved(entry, "high", reason) | {"demoted_from": entry.file}, entry.body)
+        file = traces.free_interaction(self._continuum.store.clock())
         return self._changes.draft(
             "demote", entry.key, reason, [self._changes.added(file, text), self._changes.removed(entry)],
             tier_from="mid", tier_to="high", keep=True, details={"to": file},

@@ -555,8 +555,7 @@ class ReviewQueue:
         """Fields and edits of the change after it is decided whether a chunk is forgotten."""
         if made.decision != "approved":
             return {}, []
-        key = self._changes.mirror.key_of(case.entry)
-        memory = None if key is None else self._files.get(key)
+        memory = self._changes.memory_of(case.entry)
         if memory is None:
             return {"archived": [case.entry]}, []
         return {"tier_from": memory.meta.tier, "keep": True}, self._changes.archived(memory)
@@ -618,13 +617,10 @@ class ReviewQueue:
 
     def _to_core(self, entry: TieredMemory, reason: str) -> tuple[list[Edit], dict[str, Any]]:
         """Promote a memory to an ultra-low block of the SmartLibrary, and archive the low-tier memory."""
-        at = stamp(self._store.clock())
         fields = {
-            **entry.raw,
-            **moved(entry.meta, "ultra-low", at, reason),
+            **self._traces.moved(entry, "ultra-low", reason),
             "system_core_component": True,
             "component_of": None,
-            **self._traces.accesses(entry),
         }
         block = self.component(entry.key)
         name = (block.block if block else None) or self._traces.free_block(

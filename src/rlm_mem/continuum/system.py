@@ -152,17 +152,17 @@ class Continuum:
         """
         if permanent:
             self.refuse_deletion(chunk_id)
-        key = self.mirror.key_of(chunk_id)
-        if key is None or self.files.get(key) is None:
+        memory = self.changes.memory_of(chunk_id)
+        if memory is None:
             return self.store.delete_chunk(chunk_id, permanent)
-        return self.pruner.archive(key)
+        return self.pruner.archive(memory.key)
 
     def refuse_deletion(self, chunk_id: str) -> None:
         """Raise ConflictError if a chunk shows a tiered memory that is not archived."""
-        key = self.mirror.key_of(chunk_id)
-        if key is not None and self.files.get(key) is not None:
+        memory = self.changes.memory_of(chunk_id)
+        if memory is not None:
             raise ConflictError(
-                f"{chunk_id} shows the tiered memory {key}, and would be made again",
+                f"{chunk_id} shows the tiered memory {memory.key}, and would be made again",
                 hint="archive it; rlm-mem tier prune --delete-archived deletes from the archive",
             )
 
@@ -177,10 +177,10 @@ class Continuum:
 
     def refuse_change(self, chunk_id: str) -> None:
         """Raise ConflictError if a chunk is the mirror of a memory, whose text and fields are changed in its file."""
-        key = self.mirror.key_of(chunk_id)
-        if key is not None and self.files.get(key) is not None:
+        memory = self.changes.memory_of(chunk_id)
+        if memory is not None:
             raise ConflictError(
-                f"{chunk_id} shows the tiered memory {key}", hint="edit that file of the brain"
+                f"{chunk_id} shows the tiered memory {memory.key}", hint="edit that file of the brain"
             )
 
     def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:

@@ -15,9 +15,9 @@ from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, archive_name
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.mirror import MARK, key_of
-from rlm_mem.continuum.rules import after_use
+from rlm_mem.continuum.rules import after_use, moved
 from rlm_mem.continuum.runs import ExecutionRecord, ToolCall, as_step, write_run
-from rlm_mem.continuum.schema import TIERS, Frontmatter, stamp, tier_fields
+from rlm_mem.continuum.schema import TIERS, Frontmatter, TierName, stamp, tier_fields
 from rlm_mem.errors import InvalidMemory, NotFoundError
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.secrets import screen
@@ -251,6 +251,11 @@ class Traces:
 
         self._changes.apply(build)
         return self.find(memory_key)
+
+    def moved(self, entry: TieredMemory, tier: TierName, reason: str) -> dict[str, Any]:
+        """The front matter of a memory after a move to another tier, with the access count of its mirror."""
+        now = stamp(self._store.clock())
+        return {**entry.raw, **moved(entry.meta, tier, now, reason), **self.accesses(entry)}
 
     def accesses(self, entry: TieredMemory) -> dict[str, Any]:
         """Fields that copy the mirror's access count to the memory's front matter; empty if it has not changed."""

@@ -101,11 +101,8 @@ class AutoLinker:
             *self._follows_links(chunk, moment, said_before, limit),
             *(self._related_links(chunk.tags, chunk.id, limit) if chunk.tags else ()),
         ]
-        room = limit
-        for target in self.alike(chunk.content) if alike is None else alike:
-            if target != chunk.id and room:
-                links.append(ChunkLinks(target, SIMILAR_TO, 1.0))
-                room -= 1
+        same = self.alike(chunk.content) if alike is None else alike
+        links += [ChunkLinks(target, SIMILAR_TO, 1.0) for target in same if target != chunk.id][:limit]
         for link in links:
             link.created_at = made_at
         return links
@@ -164,11 +161,8 @@ class AutoLinker:
         if len(near) < limit:  # an import out of order may be earlier than stored chunks
             later = self.index.list_between(moment, None, limit + 1, conversation_id=conversation_id)
             near += map(_ID, later)
-        links: list[ChunkLinks] = []
-        for chunk_id in dict.fromkeys(near):
-            if chunk_id != chunk.id and len(links) < limit:
-                links.append(ChunkLinks(chunk_id, "context_of", round(_STEP ** len(links), 4)))
-        return links
+        others = [one for one in dict.fromkeys(near) if one != chunk.id][:limit]
+        return [ChunkLinks(one, "context_of", round(_STEP**place, 4)) for place, one in enumerate(others)]
 
     def _follows_links(
         self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
@@ -176,10 +170,7 @@ class AutoLinker:
         window, now = self._config.follows_seconds, moment.timestamp()
         alone = chunk.metadata.conversation_id is None
         places = self._by_same_author(chunk, moment, limit) if alone else said_before
-        near: list[tuple[str, float]] = []
-        for chunk_id, at in places.items():
-            if len(near) < limit and now - at <= window:
-                near.append((chunk_id, at))
+        near = [place for place in places.items() if now - place[1] <= window][:limit]
         if near and (alone or not has_own_time(chunk.metadata)):
             bodies = self.index.get_many([chunk_id for chunk_id, _ in near])
             near = [

@@ -128,12 +128,8 @@ def _is_rule_strength(chunk: Chunk, link: ChunkLinks, targets: dict[str, Chunk],
     if link.type == "context_of":
         strengths = _RANKS
     elif link.type == "related_to":
-        chunk_tags, target_tags = set(chunk.tags), set(target.tags)
-        strengths = (
-            [len(chunk_tags & target_tags) / len(chunk_tags | target_tags)]
-            if chunk_tags & target_tags
-            else []
-        )
+        shared = set(chunk.tags).intersection(target.tags)
+        strengths = [len(shared) / len({*chunk.tags, *target.tags})] if shared else []
     else:
         gap = max(0.0, _seconds(chunk) - _seconds(target))
         closeness = max(0.0, 1.0 - gap / window) if window else 1.0

@@ -623,14 +623,9 @@ class RememberOperation:
                 chunk_type=chunk_type, progress=progress or self._on_progress, config=self._config, **options,
             )  # fmt: skip
         except RlmMemError as error:  # documented: failures are returned as one sentence
-            failed = {
-                "success": False,
-                "chunk_ids": [],
-                "total_tokens": 0,
-                "chunks_created": 0,
-                "duplicates": [],
-            }
-            return failed | {"error": error.message} | ({"hint": error.hint} if error.hint else {})
+            nothing = {"chunk_ids": [], "total_tokens": 0, "chunks_created": 0, "duplicates": []}
+            failed = {"success": False, **nothing, "error": error.message}
+            return failed | ({"hint": error.hint} if error.hint else {})
         answer: dict[str, Any] = {
             "success": True,
             "chunk_ids": made.chunk_ids,

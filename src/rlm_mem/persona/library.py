@@ -22,7 +22,7 @@ from rlm_mem.persona.personalities import Personality, parse_personality
 from rlm_mem.persona.sliders import Slider, parse_slider
 from rlm_mem.store.core.brain_files import BrainFiles
 from rlm_mem.store.core.chunk_store import ChunkStore, open_store
-from rlm_mem.store.local.folder import FileTransaction, LocalBrainFiles
+from rlm_mem.store.local.brain_folder import FileTransaction, LocalBrainFiles
 
 BASE = "BASE"
 KINDS = ("personalities", "sliders", "gauges")

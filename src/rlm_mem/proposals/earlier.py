@@ -358,7 +358,8 @@ class EarlierChunks:
         """The chunks that the index returns for the statements of a sentence: those with its topic, best first."""
         source = self._source or self._take()
         some = self._groups_of(told)
-        return source.holding(some, self._weights_of(told), _ASKED, self._shown_at) if some else []
+        question = some, self._weights_of(told)
+        return source.holding_each([question], _ASKED, self._shown_at)[0] if some else []
 
     def _groups_of(self, told: Sequence[Stated]) -> list[Collection[str]]:
         return [group for one in told for group in groups(one, told, self._analyser)]

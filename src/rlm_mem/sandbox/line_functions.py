@@ -31,8 +31,9 @@ from rlm_mem.sandbox.arguments import (
     wanted_texts,
 )
 from rlm_mem.sandbox.matching import part_around, without_better
+from rlm_mem.store.core.encoding import AUTHOR_PREFIX
 from rlm_mem.store.core.lookup import Filters, sources_of
-from rlm_mem.store.core.records import AUTHOR_PREFIX, path_of
+from rlm_mem.store.core.records import path_of
 from rlm_mem.text.blocks import CODE, Said, blocks, one_line, said_in
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.instructions import standing_instructions

@@ -14,8 +14,9 @@ import numpy as np
 from msgspec import Struct, structs
 
 from rlm_mem.chunk import from_epoch, name_key
+from rlm_mem.store.core.encoding import DecodedSegments
 from rlm_mem.store.core.lookup import CandidateSource, CorpusStatistics, Filters
-from rlm_mem.store.core.records import DecodedSegments, time_range
+from rlm_mem.store.core.records import time_range
 from rlm_mem.store.core.selection import contained, distinct, union
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from msgspec import Struct, structs
 
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.related import related_terms
+from rlm_mem.store.core.encoding import AUTHOR_PREFIX
 from rlm_mem.store.core.lookup import CandidateSource, JoinedSource, sources_of
-from rlm_mem.store.core.records import AUTHOR_PREFIX
 from rlm_mem.text.analysis import Analyser, fold, get_analyser, is_han, says_i, words
 from rlm_mem.text.dates import DateMention, find_dates, other_names_of_month
 from rlm_mem.text.defaults import DEFAULT_ASKED

@@ -196,7 +196,7 @@ class CandidateSourceContract(StoreFixtures):
                 and any(all(one.count(term) for term in group) for group in groups)
             ]  # fmt: skip
             holding.sort(key=lambda one: (-score(one), -one.at, -docs[one.chunk.id]))
-            found = source.holding(groups, weights, 5)
+            (found,) = source.holding_each([(groups, weights)], 5)
             assert [one.chunk_id for one in found] == [one.chunk.id for one in holding[:5]]
             for one, held in zip(holding, found, strict=False):
                 assert held.terms == {term for term in looked if one.count(term)}
@@ -216,8 +216,8 @@ class CandidateSourceContract(StoreFixtures):
         shown = searched.candidate_source().holding_each(asked, 5, now)
         wide = searched.candidate_source().holding_each(asked, 5 + len(hidden))
         assert shown == [[one for one in found if one.chunk_id not in hidden][:5] for found in wide]
-        assert source.holding([["neverused", terms[0]], ["\ud800"]], {terms[0]: 1.0}, 5) == []
-        assert source.holding([], {terms[0]: 1.0}, 5) == []
+        assert source.holding_each([([["neverused", terms[0]], ["\ud800"]], {terms[0]: 1.0})], 5) == [[]]
+        assert source.holding_each([([], {terms[0]: 1.0})], 5) == [[]]
 
     def test_later_chunks_with_a_rare_term(self, searched: ChunkStore) -> None:
         """Those in force that pass the filters: with most of the rare terms first, then the newest."""

@@ -1,11 +1,11 @@
 """Code shared by every backend: ``ChunkStore``, the ``Backend`` protocol, and the plain data passed between them.
 
-``chunk_store`` is the interface; its reads are in ``reader`` (``visible``, ``joined_store``), its writes in
-``writer`` (``succession``). ``backend`` and ``lookup`` are the protocols that a backend implements, for storage and
-for search; ``backends`` chooses one by its place. ``records`` has the data passed between them, ``selection`` the
-arithmetic of search. ``changes`` and ``undoing`` record and undo, ``integrity`` checks, ``copying``,
-``backup_archive`` and ``erasing`` (with
-``traces``) work on whole namespaces.
+``chunk_store`` is the interface; its reads are in ``reader`` (``listing``, ``visible``, ``joined_store``), its writes
+in ``writer`` (``succession``). ``backend`` and ``lookup`` are the protocols that a backend implements, for storage and
+for search; ``backends`` chooses one by its place. ``records`` has the data passed between them, ``encoding`` that of
+search, ``selection`` its arithmetic. ``changes`` and ``undoing`` record and undo, ``integrity`` checks, ``copying``,
+``backup_archive`` and ``erasing`` (with ``erasure_plan``, ``erasure_report``, ``erasure_marks`` and ``redacting``) work
+on whole namespaces.
 
 Modules that only writes and views of the past need are loaded on first use.
 """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.brain_files import BrainFiles
-    from rlm_mem.store.core.changes import Rewrite, WriteTransaction
+    from rlm_mem.store.core.changes import Rewriting, WriteTransaction
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import CandidateSource
@@ -268,27 +268,13 @@ class Backend(Protocol):
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
         """Free unneeded space; others can read and write meanwhile."""
 
-    def rewrite_events(
-        self, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
-    ) -> int:
-        """Replace events of the audit log by the results of ``rewrite``; return how many.
-
-        Args:
-            concerns: whether any of some lines, together, may be replaced; others need not be parsed.
-        """
+    def rewrite_events(self, namespace: str, rewriting: Rewriting, *, dry_run: bool) -> int:
+        """Replace events of the audit log by what ``rewriting`` makes of them; return how many."""
 
     def rewrite_stray_events(
-        self,
-        namespaces: Collection[str],
-        rewrite: Callable[[bytes], bytes | None],
-        *,
-        concerns: Callable[[bytes], bool],
-        dry_run: bool,
+        self, namespaces: Collection[str], rewriting: Rewriting, *, dry_run: bool
     ) -> int:
-        """As ``rewrite_events``, for lines that cannot be read or are of none of these namespaces.
-
-        ``rewrite`` returns the new line, empty to remove it, or None to leave it unchanged.
-        """
+        """As ``rewrite_events``, for lines that cannot be read or are of none of these namespaces."""
         return 0
 
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:

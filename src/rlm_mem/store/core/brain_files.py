@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE, check_namespace, format_time
-from rlm_mem.errors import InputError, StorageError
+from rlm_mem.errors import InputError
 from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeNotes, ChangeRecord, Edit, WriteTransaction
 from rlm_mem.store.core.files import Signature
@@ -254,10 +254,8 @@ def _joined(earlier: bytes | None, edits: list[Edit]) -> list[Edit]:
     """Merge edits with those that earlier transactions of the change recorded, from the first content to the last."""
     if earlier is None:
         return edits
-    try:
-        joined = {one.file: one for one in msgspec.json.decode(earlier, type=ChangeRecord).edits}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise StorageError(f"the record of a change in progress cannot be read: {error}") from error
+    record = ChangeRecord.decoded(earlier, "the record of a change in progress")
+    joined = {one.file: one for one in record.edits}
     for edit in edits:
         first = joined.get(edit.file)
         former = edit if first is None else first

@@ -8,9 +8,9 @@ record with their former and new contents, in the same transaction (docs/spec/st
 from __future__ import annotations
 
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
@@ -107,6 +107,15 @@ class ChangeRecord(msgspec.Struct, kw_only=True):
     keep: bool = False
     details: dict[str, Any] = {}
 
+    @classmethod
+    def decoded(cls, data: bytes, what: str) -> Self:
+        """Decode a record; raises StorageError, whose message begins with ``what``."""
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            hint = "look at its file, which describes the change"
+            raise StorageError(f"{what} cannot be read: {error}", hint=hint) from error
+
     @property
     def file(self) -> str:
         """The name of the record's file."""
@@ -183,8 +192,17 @@ def name_namespaces(events: Sequence[dict[str, Any]], change_id: str) -> None:
             event["namespaces"] = names
 
 
-Rewrite = Callable[[dict[str, Any]], dict[str, Any] | None]
-"""Returns an event of the audit log as it is to be, or None to leave it unchanged."""
+class Rewriting(Protocol):
+    """What becomes of the lines of the audit log."""
+
+    def concerns(self, lines: bytes) -> bool:
+        """Return whether any of these lines, together, may have to be replaced; others need not be parsed."""
+
+    def event(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        """Return an event as it is to be; None: it is unchanged."""
+
+    def stray_line(self, line: bytes) -> bytes | None:
+        """Return a line of no known namespace as it is to be, empty to remove it; None: it is unchanged."""
 
 
 def utc_now() -> datetime:

@@ -15,10 +15,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from rlm_mem.chunk import Chunk, content_hash, encode_chunk
-from rlm_mem.errors import ConflictError, InputError
+from rlm_mem.errors import ConflictError, InputError, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files as on_disk
 from rlm_mem.store.core.backup_archive import STAGING, staging_folder
@@ -376,14 +374,12 @@ def _edits(reader: NamespaceReader, names: Sequence[str]) -> tuple[dict[str, lis
     """Return the edits of each file in these change records, and whether all of the records could be read."""
     found: dict[str, list[Edit]] = {}
     all_read = True
-    for _, data in reader.stored.contents(names):
+    for name, data in reader.stored.contents(names):
         try:
-            record = msgspec.json.decode(data, type=ChangeRecord)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            for edit in ChangeRecord.decoded(data, name).edits:
+                found.setdefault(edit.file, []).append(edit)
+        except StorageError:
             all_read = False
-            continue
-        for edit in record.edits:
-            found.setdefault(edit.file, []).append(edit)
     return found, all_read
 
 

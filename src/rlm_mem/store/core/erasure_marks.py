@@ -19,7 +19,7 @@ import msgspec
 from rlm_mem.chunk import check_chunk_ids, check_namespace
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.brain_files import ERASING
-from rlm_mem.store.core.traces import ErasureReport
+from rlm_mem.store.core.erasure_report import ErasureReport
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -72,10 +72,8 @@ class Mark(msgspec.Struct, kw_only=True):
         """Whether a process may be carrying it out now."""
         if not self.run or abs(time.time() - self.since) > _LONGEST_SECONDS:
             return False
-        if (
-            self.node != platform.node() or os.name == "nt"
-        ):  # where a signal cannot ask whether a process lives
-            return True
+        if self.node != platform.node() or os.name == "nt":
+            return True  # no signal can ask whether the process lives
         if self.process == os.getpid():
             return self.run == _RUN
         try:
@@ -89,18 +87,14 @@ class Mark(msgspec.Struct, kw_only=True):
 
 def marks(store: ChunkStore) -> Iterator[Mark]:
     """Yield the marks of erasures by ids that the store may finish, and that no process is at work on."""
-    for name in [*store.files.names(ERASING), MARK]:  # former versions had them in the one file
+    for name in store.files.names(ERASING):
         try:
             found = msgspec.json.decode(store.files.read(name) or b"{}", type=Mark)
             check_namespace(found.namespace)
             check_chunk_ids(found.report.chunk_ids)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InputError):
             continue  # damaged: it must not keep the memory from being opened
+        is_sound = name == found.name and _SALT.fullmatch(found.report.salt) is not None
         is_own = not store.confined or found.namespace == store.namespace
-        if (
-            is_own
-            and name in (found.name, MARK)
-            and _SALT.fullmatch(found.report.salt)
-            and not found.is_at_work
-        ):
+        if is_sound and is_own and not found.is_at_work:
             yield found

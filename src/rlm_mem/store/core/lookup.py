@@ -19,14 +19,20 @@ from rlm_mem.record import FrozenRecord
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.arrays import Bools, Floats, Ints
-    from rlm_mem.store.core.records import DecodedSegments
+    from rlm_mem.store.core.encoding import DecodedSegments
 
 
 #: BM25 parameters of both stages: term saturation and length correction (tuned on dialogue memories).
 BM25_K1 = 0.9
 BM25_B = 0.4
 
-#: Number of terms that decide the order in which `CandidateSource.holding` returns chunks.
+#: Number of successive replacements that `CandidateSource.successors` follows at most.
+MAX_REPLACEMENTS = 5
+
+#: The number of the conversation of a chunk that belongs to none.
+NO_CONVERSATION = -1
+
+#: Number of terms that decide the order in which `CandidateSource.holding_each` returns chunks.
 WEIGHED = 4
 
 
@@ -116,6 +122,10 @@ class ChunkRows(Struct, frozen=True):
     accepted: Sequence[bool]
 
 
+NO_ROWS = ChunkRows(*[()] * 10)
+"""The columns of no chunks."""
+
+
 class Held(Struct, frozen=True):
     """A chunk that contains some terms.
 
@@ -130,7 +140,7 @@ class Held(Struct, frozen=True):
 
 
 HoldingQuestion: TypeAlias = tuple[Sequence[Collection[str]], Mapping[str, float]]
-"""The arguments `groups` and `weights` of `CandidateSource.holding`."""
+"""A question of `CandidateSource.holding_each`: groups of terms, and weights of terms."""
 
 
 class CandidateSource(Protocol):
@@ -161,26 +171,18 @@ class CandidateSource(Protocol):
         that contain none of the terms are not returned.
         """
 
-    def holding(
-        self,
-        groups: Sequence[Collection[str]],
-        weights: Mapping[str, float],
-        limit: int,
-        shown_at: str | None = None,
-    ) -> list[Held]:
-        """Return at most `limit` chunks that are not superseded and contain every term of one of `groups`.
-
-        Ordered by the sum over their terms in `weights`, highest first, then newest first: a term adds its weight
-        divided by `1 + log(1 + chunks that contain it)`, and only the `WEIGHED` rarest count. A term of weight 0 adds
-        nothing, but the result shows whether a chunk contains it. If the rarest term of a group is in hundreds of
-        chunks, only the newest hundreds need be examined. Chunks in quarantine, or expired at `shown_at`, are left out,
-        unless that is None. Takes one statement.
-        """
-
     def holding_each(
         self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
     ) -> list[list[Held]]:
-        """Return the result of `holding` for each of some dozens of questions, in their order. Takes one statement."""
+        """Return at most `limit` chunks for each of some dozens of questions, in their order; takes one statement.
+
+        They are not superseded and contain every term of one of the question's groups. They are ordered by the sum
+        over their terms among its weights, highest first, then newest first: a term adds its weight divided by
+        `1 + log(1 + chunks that contain it)`, and only the `WEIGHED` rarest count. A term of weight 0 adds nothing,
+        but the result shows whether a chunk contains it. If the rarest term of a group is in hundreds of chunks, only
+        the newest hundreds need be examined. Chunks in quarantine, or expired at `shown_at`, are left out, unless that
+        is None.
+        """
 
     def later_with(
         self, terms: Collection[str], since: float, most: int, limit: int, filters: Filters

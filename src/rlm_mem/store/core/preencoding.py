@@ -13,9 +13,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from rlm_mem.store.core.records import analysed, encode_segments
-
-_HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # layout of a segment blob, in words (store.core.records)
+from rlm_mem.store.core.encoding import AUTHOR, HEAD, LENGTH, PER_SEGMENT, encode_segments
+from rlm_mem.store.core.records import analysed
 
 
 class LocalTerms(msgspec.Struct, array_like=True, gc=False):
@@ -32,9 +31,9 @@ class LocalTerms(msgspec.Struct, array_like=True, gc=False):
         """Return the blob with dictionary numbers of the index: the result of ``encode_segments`` with ``term``."""
         numbers = list(map(term, self.terms))
         words = self._words()
-        start = _HEAD + _PER_SEGMENT * words[1]
-        if any(words[_HEAD + _AUTHOR : start : _PER_SEGMENT]):
-            for place in range(_HEAD + _AUTHOR, start, _PER_SEGMENT):
+        start = HEAD + PER_SEGMENT * words[1]
+        if any(words[HEAD + AUTHOR : start : PER_SEGMENT]):
+            for place in range(HEAD + AUTHOR, start, PER_SEGMENT):
                 if words[place]:
                     words[place] = numbers[words[place] - 1] + 1
         words[start:] = array("I", map(numbers.__getitem__, words[start:]))
@@ -45,7 +44,7 @@ class LocalTerms(msgspec.Struct, array_like=True, gc=False):
     def figures(self) -> tuple[int, int]:
         """Return the total length of the segments in terms, and the number of segments."""
         words = self._words()
-        return sum(words[_HEAD + _LENGTH : _HEAD + _PER_SEGMENT * words[1] : _PER_SEGMENT]), words[1]
+        return sum(words[HEAD + LENGTH : HEAD + PER_SEGMENT * words[1] : PER_SEGMENT]), words[1]
 
     def _words(self) -> array[int]:
         words = array("I")

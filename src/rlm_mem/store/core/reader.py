@@ -22,9 +22,8 @@ from rlm_mem.chunk import (
     check_namespace,
     format_time,
     is_chunk_id,
-    normalise_unicode,
 )
-from rlm_mem.chunk.types import as_list, ended_at, hidden, shown, wanted_origins, wanted_trust
+from rlm_mem.chunk.types import as_list, ended_at, hidden, shown
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, ServerAway, StorageError
@@ -32,6 +31,7 @@ from rlm_mem.lazy import logger
 from rlm_mem.store import core
 from rlm_mem.store.core import visible
 from rlm_mem.store.core.backends import finish_erasures, open_backend
+from rlm_mem.store.core.listing import list_filter
 from rlm_mem.store.core.records import (
     ARCHIVED,
     ConversationInfo,
@@ -39,7 +39,6 @@ from rlm_mem.store.core.records import (
     ListFilter,
     Summary,
     Version,
-    after,
     as_of_time,
     audit_line,
     page,
@@ -48,36 +47,13 @@ from rlm_mem.store.core.records import (
 )
 
 if TYPE_CHECKING:
-    from typing import TypedDict, Unpack
+    from typing import Unpack
 
     from rlm_mem.store.core.backend import Backend
     from rlm_mem.store.core.brain_files import BrainFiles
+    from rlm_mem.store.core.listing import Listing, MoreFilters
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.core.writer import Writer
-
-    class _Filters(TypedDict, total=False):
-        any_tags: Sequence[str] | str | None
-        archived: bool
-        newest_first: bool
-        origin: Sequence[str] | str | None
-        trust: str | None
-
-    class Listing(_Filters, total=False):
-        """The filters of list_chunks, as passed to ``list_page``; ``start`` and ``end`` are the dates."""
-
-        conversation_id: str | None
-        start: str | date | None
-        end: str | date | None
-        tags: Sequence[str] | str | None
-        chunk_type: str | None
-
-    class MoreFilters(_Filters, total=False):
-        """The keyword-only filters of list_chunks."""
-
-        namespace: str | None
-        limit: int | None
-        offset: int
-
 
 _audit_logger = logger("rlm_mem.audit")
 _LOT = 200
@@ -376,7 +352,7 @@ class ChunkReader:
             InvalidQuery: a filter cannot be understood.
         """
         place = self._checked_namespace(namespace)
-        wanted = _list_filter(
+        wanted = list_filter(
             limit, offset, conversation_id=conversation_id, start=start_date, end=end_date, tags=tags,
             chunk_type=chunk_type, any_tags=any_tags, archived=archived, newest_first=newest_first, origin=origin,
             trust=trust,
@@ -436,7 +412,7 @@ class ChunkReader:
         self, limit: int | None, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
     ) -> list[tuple[str, float, int]]:
         """Return the ids of list_chunks, each with its position: time and insertion number."""
-        wanted = structs.replace(_list_filter(limit, 0, **filters), after=after)
+        wanted = structs.replace(list_filter(limit, 0, **filters), after=after)
         if wanted.archived and (wanted.tags or wanted.any_tags):
             raise InvalidQuery(
                 "deleted chunks are not listed by tag in pages", hint="leave out one of the two"
@@ -663,37 +639,3 @@ class ChunkReader:
             chunk_id=chunk_id,
             limit=newest,
         )
-
-
-def _tags(value: object, what: str) -> tuple[str, ...]:
-    """Normalise one tag or several, without duplicates; raises InvalidQuery."""
-    if value is None:
-        return ()
-    if isinstance(value, str):
-        value = (value,)
-    if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(item, str) for item in value):
-        raise InvalidQuery(f"{what} must be a list of words, not {value!r:.60}")
-    return tuple(dict.fromkeys(normalise_unicode("NFC", check_words(item, what)) for item in value))
-
-
-def _list_filter(limit: Any, offset: Any, **filters: Unpack[Listing]) -> ListFilter:
-    """Check the filters of list_chunks; raises InvalidQuery."""
-    conversation_id, chunk_type = filters.get("conversation_id"), filters.get("chunk_type")
-    for value, what in ((conversation_id, "conversation_id"), (chunk_type, "chunk_type")):
-        if value is not None:
-            check_words(value, what)
-    start, end, trust = filters.get("start"), filters.get("end"), filters.get("trust")
-    return ListFilter(
-        conversation_id=conversation_id,
-        start=None if start is None else query_time(start, "start_date")[0],
-        end=None if end is None else after(query_time(end, "end_date")),
-        tags=_tags(filters.get("tags"), "tags"),
-        any_tags=_tags(filters.get("any_tags"), "any_tags"),
-        chunk_type=chunk_type,
-        archived=check_flag(filters.get("archived", False), "archived"),
-        limit=None if limit is None else page(limit, "limit"),
-        offset=page(offset, "offset"),
-        newest_first=check_flag(filters.get("newest_first", False), "newest_first"),
-        origins=wanted_origins(filters.get("origin")),
-        trusts=() if trust is None else wanted_trust(trust),
-    )

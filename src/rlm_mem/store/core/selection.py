@@ -12,7 +12,7 @@ store and searching it; hence the set operations here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -236,6 +236,11 @@ def top(scores: Scores, limit: int) -> Ints:
     return np.flatnonzero(scores >= max(float(floor), LEAST))
 
 
+def ints(values: Iterable[int]) -> Ints:
+    """Return the values as an array."""
+    return np.array(list(values), np.int64)
+
+
 _Number = TypeVar("_Number", bound=np.generic)
 
 
@@ -273,7 +278,7 @@ def contained(values: npt.NDArray[_Number], among: npt.NDArray[_Number]) -> Bool
 
 
 def weighed(weights: Mapping[str, float], counts: Mapping[str, int]) -> dict[str, float]:
-    """Return the score of each term in `CandidateSource.holding`: 0 for terms that are only reported."""
+    """Return the score of each term in `CandidateSource.holding_each`: 0 for terms that are only reported."""
     known = sorted((counts[term], term) for term, weight in weights.items() if weight and term in counts)
     parts = {term: weights[term] / (1 + log(1 + count)) for count, term in known[:WEIGHED]}
     return parts | {term: 0.0 for term, weight in weights.items() if not weight and term in counts}

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from rlm_mem.chunk import Chunk, content_hash
-from rlm_mem.errors import ConflictError, NamespaceError, StorageError
+from rlm_mem.errors import ConflictError, NamespaceError
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, is_logged, state_of
 from rlm_mem.store.core.records import ACTIVE, IMPORTED, audit_line
 
@@ -113,10 +111,7 @@ def record_of(store: ChunkStore, change: LoggedChange) -> ChangeRecord | None:
     for folder in (UNDO, TRANSITIONS):
         data = store.files.read(f"{folder}/{change.id}.json")
         if data is not None:
-            try:
-                return msgspec.json.decode(data, type=ChangeRecord)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise StorageError(f"the record of the change {change.id} cannot be read: {error}") from error
+            return ChangeRecord.decoded(data, f"the record of the change {change.id}")
     raise ConflictError(f"the record of the change {change.id} is no longer kept, so it cannot be undone")
 
 

@@ -13,14 +13,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from rlm_mem.store.core.records import (
-    AUTHOR_PREFIX,
-    ConversationInfo,
-    LinkedChunk,
-    ListFilter,
-    Summary,
-    authors_of,
-)
+from rlm_mem.store.core.encoding import AUTHOR_PREFIX
+from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, ListFilter, Summary, authors_of
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

@@ -1,9 +1,10 @@
 """The local backend: JSON files are the truth; a SQLite index and postings beside them are derived from the files.
 
 ``local_backend`` is the backend. A write goes through ``transaction``, ``rows``, ``redo`` and ``audit``; a search
-through ``local_lookup``, ``postings`` and ``snapshot``; any other read through ``queries`` and ``folder``.
-``local_index`` opens the index (``schema``, ``connections``) and ``sync`` brings it up to date with the files
-(``prepare``, ``workers``). ``integrity``, ``vacuum``, ``backup``, ``restore`` and ``views`` serve maintenance.
+through ``local_lookup``, ``postings`` and ``snapshot``; any other read through ``queries``, ``folder`` and
+``brain_folder``. ``local_index`` opens the index (``schema``, ``connections``) and ``sync`` brings it up to date with
+the files (``prepare``, ``workers``). ``integrity``, ``vacuum``, ``backup``, ``restore`` and ``views`` serve
+maintenance.
 
 What opening and searching do not need is loaded when it is first used.
 """

@@ -19,7 +19,7 @@ from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import concerned, parse_event
-from rlm_mem.store.core.changes import Rewrite
+from rlm_mem.store.core.changes import Rewriting
 from rlm_mem.store.core.files import make_folder
 from rlm_mem.store.core.records import log_events
 
@@ -174,7 +174,7 @@ class EventLog:
                             continue
                         if not _is_sound(event):  # last of all that is cheap: it takes as long as the parsing
                             continue
-                        if chunk_id is not None and not _mentions(event, chunk_id):
+                        if chunk_id not in (None, event.get("chunk_id"), *(event.get("chunk_ids") or ())):
                             continue
                         yield event
             except FileNotFoundError:
@@ -182,41 +182,25 @@ class EventLog:
             except OSError as error:
                 raise files.unreadable(path, error) from error
 
-    def rewrite(
-        self, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
-    ) -> int:
-        """Replace the lines of a namespace for which ``rewrite`` returns an event; return how many were replaced.
-
-        ``concerns`` is as in ``Backend.rewrite_events``.
-        """
+    def rewrite(self, namespace: str, rewriting: Rewriting, *, dry_run: bool) -> int:
+        """Replace lines of a namespace; return how many."""
 
         def replaced(_: bytes, event: dict[str, Any] | None) -> bytes | None:
             if event is None or event.get("ns") != namespace or not _is_sound(event):
                 return None
-            made = rewrite(event)
+            made = rewriting.event(event)
             return None if made is None else msgspec.json.encode(made) + b"\n"
 
-        return self._replace_lines(replaced, concerns, dry_run=dry_run)
+        return self._replace_lines(replaced, rewriting.concerns, dry_run=dry_run)
 
-    def rewrite_strays(
-        self,
-        namespaces: Collection[str],
-        rewrite: Callable[[bytes], bytes | None],
-        *,
-        concerns: Callable[[bytes], bool],
-        dry_run: bool,
-    ) -> int:
-        """Replace lines that cannot be read, or are of other namespaces, by what ``rewrite`` returns (None: unchanged).
-
-        Returns:
-            How many were replaced.
-        """
+    def rewrite_strays(self, namespaces: Collection[str], rewriting: Rewriting, *, dry_run: bool) -> int:
+        """Replace lines that cannot be read, or are of none of these namespaces; return how many."""
 
         def replaced(line: bytes, event: dict[str, Any] | None) -> bytes | None:
             is_known = event is not None and _is_sound(event) and event.get("ns") in namespaces
-            return None if is_known else rewrite(line)
+            return None if is_known else rewriting.stray_line(line)
 
-        return self._replace_lines(replaced, concerns, dry_run=dry_run)
+        return self._replace_lines(replaced, rewriting.concerns, dry_run=dry_run)
 
     def _replace_lines(
         self,
@@ -275,7 +259,3 @@ def _tail(path: Path) -> deque[bytes]:
     if size > _TAIL_BYTES and lines:
         lines.popleft()  # the tail begins in the middle of a line
     return lines
-
-
-def _mentions(event: dict[str, Any], chunk_id: str) -> bool:
-    return event.get("chunk_id") == chunk_id or chunk_id in (event.get("chunk_ids") or ())

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.local.folder import FileTransaction
+    from rlm_mem.store.local.brain_folder import FileTransaction
     from rlm_mem.store.local.local_index import LocalIndex
 
 _NOTES = (".md", ".markdown")

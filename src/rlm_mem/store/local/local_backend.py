@@ -19,7 +19,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backend import Backend
-from rlm_mem.store.core.changes import MAX_OFF, Rewrite, clock_fault
+from rlm_mem.store.core.changes import MAX_OFF, Rewriting, clock_fault
 from rlm_mem.store.core.records import (
     ACTIVE,
     ANY_REVISION,
@@ -29,12 +29,14 @@ from rlm_mem.store.core.records import (
     SyncReport,
     Vacuumed,
     Version,
+    add_reads,
     log_events,
     other_analysis,
 )
 from rlm_mem.store.local import schema
+from rlm_mem.store.local.brain_folder import LocalBrainFiles
 from rlm_mem.store.local.connections import healed, in_turn
-from rlm_mem.store.local.folder import LocalBrainFiles, former_versions
+from rlm_mem.store.local.folder import former_versions
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import LAST_CHANGE, find_row, find_rows, is_alike_taken
 from rlm_mem.store.local.vacuum import vacuum_folder
@@ -263,11 +265,7 @@ class LocalBackend(LocalIndex, Backend):
             return None
         if signature != row.signature:
             edited.append(row.path)
-        reads = self._reads.of(row.id)
-        chunk.metadata.access_count = max(chunk.metadata.access_count, row.access_count) + (
-            reads[0] if reads else 0
-        )
-        chunk.metadata.accessed_at = max(chunk.metadata.accessed_at, reads[1] if reads else row.accessed_at)
+        add_reads(chunk, row.access_count, row.accessed_at, self._reads.of(row.id))
         return chunk
 
     def id_taken(self, chunk: Chunk) -> bool:
@@ -482,23 +480,16 @@ class LocalBackend(LocalIndex, Backend):
             self.fold_reads()
         return back_up_folder(store, self, target, progress=progress, source=source)
 
-    def rewrite_events(
-        self, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
-    ) -> int:
+    def rewrite_events(self, namespace: str, rewriting: Rewriting, *, dry_run: bool) -> int:
         # In a transaction, no other process appends an event of a change meanwhile.
         with contextlib.nullcontext() if dry_run else self.transaction(namespace):
-            return self._log.rewrite(namespace, rewrite, concerns=concerns, dry_run=dry_run)
+            return self._log.rewrite(namespace, rewriting, dry_run=dry_run)
 
     def rewrite_stray_events(
-        self,
-        namespaces: Collection[str],
-        rewrite: Callable[[bytes], bytes | None],
-        *,
-        concerns: Callable[[bytes], bool],
-        dry_run: bool,
+        self, namespaces: Collection[str], rewriting: Rewriting, *, dry_run: bool
     ) -> int:
         with contextlib.nullcontext() if dry_run else self.transaction(""):
-            return self._log.rewrite_strays(namespaces, rewrite, concerns=concerns, dry_run=dry_run)
+            return self._log.rewrite_strays(namespaces, rewriting, dry_run=dry_run)
 
     def _kept_versions(self) -> Iterator[Path]:
         """Yield the folders of former versions, each named after its chunk."""

@@ -6,18 +6,22 @@ One `LocalSource` serves one search, on the postings as of its creation.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import compress, repeat
 from operator import and_, attrgetter
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from rlm_mem.chunk import name_key
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.store.core.arrays import Array, Bools, Floats, Ints, Scores, Slots
+from rlm_mem.store.core.encoding import AUTHOR_PREFIX, NO_SEGMENTS, DecodedSegments, decode_many, spans
 from rlm_mem.store.core.lookup import (
+    MAX_REPLACEMENTS,
+    NO_CONVERSATION,
+    NO_ROWS,
     ChunkRows,
     CorpusStatistics,
     Filters,
@@ -26,14 +30,7 @@ from rlm_mem.store.core.lookup import (
     Neighbourhood,
     has_surrogate,
 )
-from rlm_mem.store.core.records import (
-    AUTHOR_PREFIX,
-    NO_SEGMENTS,
-    DecodedSegments,
-    decode_many,
-    spans,
-    time_range,
-)
+from rlm_mem.store.core.records import time_range
 from rlm_mem.store.core.selection import (
     EXCLUDED,
     NOTHING,
@@ -43,6 +40,7 @@ from rlm_mem.store.core.selection import (
     best,
     contained,
     distinct,
+    ints,
     kth,
     scorers,
     top,
@@ -51,11 +49,9 @@ from rlm_mem.store.core.selection import (
     weighed,
 )
 from rlm_mem.store.local.queries import json_list
-from rlm_mem.store.local.snapshot import NO_CONVERSATION, LocalTermPostings, View, term_list
+from rlm_mem.store.local.snapshot import LocalTermPostings, View, term_list
 
 _UNKNOWN_CONVERSATION = -2  # the number of no conversation; differs from NO_CONVERSATION
-#: Maximum number of successive replacements that are followed.
-_MAX_REPLACEMENTS = 5
 _HIDDEN = (
     "SELECT doc FROM chunks WHERE ns = ? AND status = 0 AND trust = 'quarantined'"
     " UNION ALL SELECT doc FROM chunks WHERE ns = ? AND expires_at <= ?"
@@ -124,9 +120,9 @@ class LocalSource:
             segments=view.segments,
             conversations=view.conversations,
             total_length=view.total_length,
-            chunk_df=_ints(postings.df for postings in lists),
-            segment_df=_ints(self._segment_df(postings) for postings in lists),
-            conversation_df=_ints(self._conversation_df(postings, first, last) for postings in lists),
+            chunk_df=ints(postings.df for postings in lists),
+            segment_df=ints(self._segment_df(postings) for postings in lists),
+            conversation_df=ints(self._conversation_df(postings, first, last) for postings in lists),
         )
 
     def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
@@ -189,14 +185,13 @@ class LocalSource:
         order = np.lexsort((-docs, -view.take("at", slots), -scores))[:limit]
         return docs[order], scores[order].astype(np.float64)
 
-    def holding(
-        self,
-        groups: Sequence[Collection[str]],
-        weights: Mapping[str, float],
-        limit: int,
-        shown_at: str | None = None,
-    ) -> list[Held]:
-        found = self._best_holding(groups, weights, limit, shown_at)
+    def holding_each(
+        self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
+    ) -> list[list[Held]]:
+        return [self._holding(question, limit, shown_at) for question in questions]
+
+    def _holding(self, question: HoldingQuestion, limit: int, shown_at: str | None) -> list[Held]:
+        found = self._best_holding(question, limit, shown_at)
         if not found:
             return []
         rows = self._connection.execute(
@@ -207,13 +202,10 @@ class LocalSource:
         return [Held(chunk_id, digest, found[doc]) for doc, chunk_id, digest in rows]
 
     def _best_holding(
-        self,
-        groups: Sequence[Collection[str]],
-        weights: Mapping[str, float],
-        limit: int,
-        shown_at: str | None,
+        self, question: HoldingQuestion, limit: int, shown_at: str | None
     ) -> dict[int, frozenset[str]]:
-        """Answer `holding` from the postings alone: chunk number → the terms that the chunk contains."""
+        """Answer a question from the postings alone: chunk number → the terms that the chunk contains."""
+        groups, weights = question
         lists = self._lists_of(term for group in groups for term in group)
         found = [
             self._holding_all([lists[term] for term in group])
@@ -247,11 +239,6 @@ class LocalSource:
         order = order[scores[order] >= 0]
         matched = map(frozenset, map(compress, repeat(terms), contains[:, order].T.tolist()))
         return dict(zip(docs[order].tolist(), matched, strict=True))
-
-    def holding_each(
-        self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
-    ) -> list[list[Held]]:
-        return [self.holding(groups, weights, limit, shown_at) for groups, weights in questions]
 
     def later_with(
         self, terms: Collection[str], since: float, most: int, limit: int, filters: Filters
@@ -300,9 +287,9 @@ class LocalSource:
             " UNION SELECT c.superseded_by, step + 1 FROM chain JOIN chunks c ON c.id = chain.id"
             " WHERE step < ? AND c.superseded_by IS NOT NULL)"
             " SELECT DISTINCT c.doc FROM chain JOIN chunks c ON c.id = chain.id WHERE c.ns = ? AND c.status = 0",
-            (json_list(self._docs(replaced).tolist()), _MAX_REPLACEMENTS, self._ns),
+            (json_list(self._docs(replaced).tolist()), MAX_REPLACEMENTS, self._ns),
         ).fetchall()
-        return _ints(row[0] for row in rows)
+        return ints(row[0] for row in rows)
 
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
         slots, lone = self._slots(docs), self._slots(alone)
@@ -320,7 +307,7 @@ class LocalSource:
             (NO_CONVERSATION, NO_SEGMENTS, json_list(docs.tolist()), self._ns),
         ).fetchall()
         if not found:
-            return ChunkRows((), (), (), (), (), (), (), (), (), ()), decode_many([])
+            return NO_ROWS, decode_many([])
         *columns, blobs = zip(*found, strict=True)
         accepted = np.ones(len(found), np.bool_)
         if (mask := self._mask(filters)) is not None:
@@ -505,10 +492,6 @@ class LocalSource:
 
     def _docs(self, slots: Ints) -> Ints:
         return self._view.take("doc", slots).astype(np.int64)
-
-
-def _ints(values: Any) -> Ints:
-    return np.array(list(values), np.int64)
 
 
 def _match(values: Ints, among: Ints) -> tuple[Ints, Ints]:

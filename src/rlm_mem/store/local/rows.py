@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain, count
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -12,17 +13,10 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from rlm_mem.chunk import Chunk
+from rlm_mem.store.core.encoding import encode_segments
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.preencoding import AHEAD, Ahead
-from rlm_mem.store.core.records import (
-    ACTIVE,
-    ChunkRow,
-    IndexEntry,
-    analysed,
-    encode_segments,
-    entry_of,
-    index_key,
-)
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, analysed, entry_of, index_key
 from rlm_mem.store.local.connections import Connections
 from rlm_mem.store.local.queries import json_list
 from rlm_mem.store.local.schema import NORMALISED
@@ -93,20 +87,16 @@ class LocalRowWriter:
         """
         key, ahead = index_key(chunk), AHEAD.get()
         made = ahead.get(key)
-        if made is not None:
+        segments: Callable[[], bytes]
+        if made is None:
+            entry, segments = entry_of(chunk), partial(self._encoded, key)
+        else:
             self._number(ahead)
-        self.put_entry(
-            entry_of(chunk, "" if made is None else made.normalised),
-            path,
-            sig,
-            status,
-            lambda: (
-                encode_segments(analysed(self._language, *key), self.term)
-                if made is None
-                else made.numbered(self.term)
-            ),
-            former=former,
-        )
+            entry, segments = entry_of(chunk, made.normalised), partial(made.numbered, self.term)
+        self.put_entry(entry, path, sig, status, segments, former=former)
+
+    def _encoded(self, key: tuple[str, int, str]) -> bytes:
+        return encode_segments(analysed(self._language, *key), self.term)
 
     def put_entry(
         self,

@@ -28,8 +28,9 @@ from msgspec import Struct
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.store.core.arrays import Array, Bools, Floats, Frequencies, Ints, Slots, Words
+from rlm_mem.store.core.encoding import NO_SEGMENTS, decode_many, document_terms
 from rlm_mem.store.core.files import sync_folder
-from rlm_mem.store.core.records import NO_SEGMENTS, decode_many, document_terms
+from rlm_mem.store.core.lookup import NO_CONVERSATION
 from rlm_mem.store.core.selection import NOTHING, contained, distinct, held_in, places, union
 from rlm_mem.store.local.connections import DamagedSnapshot
 from rlm_mem.store.local.queries import json_list
@@ -37,9 +38,6 @@ from rlm_mem.store.local.queries import json_list
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-
-#: Conversation number of a chunk that belongs to no conversation.
-NO_CONVERSATION = -1
 
 _FORMAT = 2
 _META = "meta.json"

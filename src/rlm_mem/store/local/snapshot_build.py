@@ -15,9 +15,9 @@ import numpy as np
 from msgspec import Struct
 
 from rlm_mem.store.core.arrays import Array, Bools, Ints, Slots, Words
+from rlm_mem.store.core.lookup import NO_CONVERSATION
 from rlm_mem.store.core.selection import changed_at, contained, distinct
 from rlm_mem.store.local.snapshot import (
-    NO_CONVERSATION,
     ArrayWriter,
     ChunkPostings,
     Columns,

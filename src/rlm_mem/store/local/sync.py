@@ -23,7 +23,8 @@ from rlm_mem.errors import InvalidChunk
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.records import ChunkRow, Reads, SyncReport, decode_many
+from rlm_mem.store.core.encoding import decode_many
+from rlm_mem.store.core.records import ChunkRow, Reads, SyncReport
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.folder import Layout, read_chunk_file, status_at
 from rlm_mem.store.local.queries import find_row, json_list, row_at_path
@@ -65,30 +66,7 @@ def sync_folders(
     # Before the files are listed: a change after that has a later time, or a time that is racy
     now = time.time_ns()
     seen_at = {path: files.signature(layout.place(path)) for path in folders}
-    missing: list[ChunkRow] = []
-    todo = []
-    for path in paths:
-        row = row_at_path(connection, path)  # another process may have indexed its own write by now
-        if path.rpartition("/")[0] not in folders and (
-            row is None or row.signature != files.signature(layout.absolute(path))
-        ):
-            todo.append(path)
-    for folder in folders:
-        present = dict(_scan(layout, folder))
-        recorded = _recorded(connection, folder)
-        todo += [path for path, sig in present.items() if recorded.get(path) != sig]
-        missing += [
-            row
-            for path in recorded
-            if path not in present and (row := row_at_path(connection, path)) is not None
-        ]
-        for path in [path for path in recorded if path not in present]:
-            connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
-    gone = {row.path.rpartition("/")[2] for row in missing}
-    # A second file of one of these chunks was left out beside the one that is gone, and holds it now.
-    if gone:
-        left_out = (path for (path,) in connection.execute("SELECT path FROM unreadable"))
-        todo += [path for path in left_out if path.rpartition("/")[2] in gone and path not in todo]
+    todo, missing = _compared(connection, layout, folders, paths)
     for done, found in enumerate(_read(layout, todo, config), 1):
         _index_file(connection, layout, rows, found, report, fresh=fresh)
         if progress is not None and (done % _PROGRESS_STEP == 0 or done == len(todo)):
@@ -105,6 +83,32 @@ def sync_folders(
             connection.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (path, seen.mtime_ns, now))
             report.folder_times[path] = seen.mtime_ns
     return report
+
+
+def _compared(
+    connection: sqlite3.Connection, layout: Layout, folders: list[str], paths: Sequence[str]
+) -> tuple[list[str], list[ChunkRow]]:
+    """Return the files that differ from the index, and the rows of those that are gone."""
+    todo: list[str] = []
+    missing: list[ChunkRow] = []
+    for path in paths:
+        row = row_at_path(connection, path)  # another process may have indexed its own write by now
+        is_known = row is not None and row.signature == files.signature(layout.absolute(path))
+        if path.rpartition("/")[0] not in folders and not is_known:
+            todo.append(path)
+    for folder in folders:
+        present, recorded = dict(_scan(layout, folder)), _recorded(connection, folder)
+        todo += [path for path, sig in present.items() if recorded.get(path) != sig]
+        for path in [path for path in recorded if path not in present]:
+            if (row := row_at_path(connection, path)) is not None:
+                missing.append(row)
+            connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
+    gone = {row.path.rpartition("/")[2] for row in missing}
+    # A second file of one of these chunks was left out beside the one that is gone, and holds it now.
+    if gone:
+        left_out = (path for (path,) in connection.execute("SELECT path FROM unreadable"))
+        todo += [path for path in left_out if path.rpartition("/")[2] in gone and path not in todo]
+    return todo, missing
 
 
 def _read(layout: Layout, paths: list[str], config: Config) -> Iterator[ChunkFile]:

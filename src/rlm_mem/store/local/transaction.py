@@ -120,11 +120,9 @@ class Transaction:
             raise StorageError(
                 f"{temp} disappeared while it was written", hint="nothing was stored; try again"
             )
-        former = (
-            row
-            if row is None or self._has_same_segments(row, chunk)
-            else structs.replace(row, content_hash="")
-        )
+        former = row
+        if row is not None and not self._has_same_segments(row, chunk):
+            former = structs.replace(row, content_hash="")
         try:
             self.rows.put(chunk, path, written, status, former=former)
         except sqlite3.Error as error:
@@ -300,38 +298,7 @@ class Transaction:
             elif path != self._change_record:
                 publishes.append(_Publish(str(temp), str(path), None))
         try:
-            self.rows.flush()
-            # A crash could leave some of several files; a single file is there completely or not at all.
-            several = len(publishes) + len(self._moves) > 1 or bool(self._appended or self._change_record)
-            record = self._redo_record(publishes, several=several)
-            unsynced = [*map(attrgetter("temp"), publishes), *(self._record_temp if several else ())]
-            if self._durable and unsynced:
-                WAIT.get()(partial(files.sync_files, unsynced))
-            self._note_folder_times(publishes)
-            for unnamed in self._record_temp:
-                self._record = self._layout.unfinished / f"{os.urandom(8).hex()}{REDO_SUFFIX}"
-                redo.publish(unnamed, self._record, durable=self._durable and several)
-            self._record_temp.clear()
-            # Moves first: a chunk that is restored and then changed in one batch must end as changed.
-            for source, target in self._moves:
-                self._move(source, target)
-            for item in publishes:
-                self._publish(item)
-            for one in record.appendings:
-                self._append(one)
-            if self._durable:
-                for folder in self._folders:
-                    files.sync_folder(folder)
-            if record.audit is not None:
-                log, lines = self._layout.place(record.audit.target), record.audit.data
-                self._log.write(log, lines)
-                self._undo.append(partial(self._log.withdraw, log, lines))
-            if self._record is not None:
-                if self._change_record is not None:
-                    self._undo.append(partial(files.remove, self._change_record))
-                redo.forget(self._layout, self._record, record, durable=self._durable)
-                self._record = None
-            self._record_folder_times()
+            self._carry_out(publishes)
             self._check_index()
             in_turn(self.connection, "COMMIT", self._wait_seconds)
         except sqlite3.Error as error:
@@ -356,6 +323,41 @@ class Transaction:
         for item in publishes:
             if item.version:
                 self._trim_versions(item.version.parent)
+
+    def _carry_out(self, publishes: list[_Publish]) -> None:
+        """Write everything but the commit of the index: the redo record, then the files, then the audit log."""
+        self.rows.flush()
+        # A crash could leave some of several files; a single file is there completely or not at all.
+        several = len(publishes) + len(self._moves) > 1 or bool(self._appended or self._change_record)
+        record = self._redo_record(publishes, several=several)
+        unsynced = [*map(attrgetter("temp"), publishes), *(self._record_temp if several else ())]
+        if self._durable and unsynced:
+            WAIT.get()(partial(files.sync_files, unsynced))
+        self._note_folder_times(publishes)
+        for unnamed in self._record_temp:
+            self._record = self._layout.unfinished / f"{os.urandom(8).hex()}{REDO_SUFFIX}"
+            redo.publish(unnamed, self._record, durable=self._durable and several)
+        self._record_temp.clear()
+        # Moves first: a chunk that is restored and then changed in one batch must end as changed.
+        for source, target in self._moves:
+            self._move(source, target)
+        for item in publishes:
+            self._publish(item)
+        for one in record.appendings:
+            self._append(one)
+        if self._durable:
+            for folder in self._folders:
+                files.sync_folder(folder)
+        if record.audit is not None:
+            log, lines = self._layout.place(record.audit.target), record.audit.data
+            self._log.write(log, lines)
+            self._undo.append(partial(self._log.withdraw, log, lines))
+        if self._record is not None:
+            if self._change_record is not None:
+                self._undo.append(partial(files.remove, self._change_record))
+            redo.forget(self._layout, self._record, record, durable=self._durable)
+            self._record = None
+        self._record_folder_times()
 
     def rollback(self) -> None:
         """Undo every file operation done so far, then the index rows."""

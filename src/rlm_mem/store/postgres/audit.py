@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +13,7 @@ from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.values import Rows, Statement, plain
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.changes import Rewrite
+    from rlm_mem.store.core.changes import Rewriting
     from rlm_mem.store.postgres.pool import Pool
 
 # Event numbers are drawn by a separate statement and passed on in a setting of the transaction, so that the tables
@@ -118,19 +118,17 @@ def latest(ask: Rows, namespace: str, operations: Iterable[str]) -> dict[str, An
     return parse_event(max(newest)[1].encode()) if newest else None
 
 
-def rewrite_events(
-    pool: Pool, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
-) -> int:
-    """Replace the payloads for which ``rewrite`` returns an event, a page at a time; return how many."""
+def rewrite_events(pool: Pool, namespace: str, rewriting: Rewriting, *, dry_run: bool) -> int:
+    """Replace payloads by what becomes of their events, a page at a time; return how many."""
     ns, last, count = namespace_key(namespace), -1, 0
     query = "SELECT seq, payload FROM rlm_mem.events WHERE ns = %s AND seq > %s ORDER BY seq LIMIT %s"
     while rows := pool.rows(query, (ns, last, _PAGE)):
         last = rows[-1][0]
         statements: list[Statement] = []
         lines = [str(payload).encode() for _, payload in rows]
-        for place in concerned(lines, concerns):
+        for place in concerned(lines, rewriting.concerns):
             seq, event = rows[place][0], parse_event(lines[place])
-            made = None if event is None else rewrite({**event, "ns": namespace})
+            made = None if event is None else rewriting.event({**event, "ns": namespace})
             if made is None:
                 continue
             count += 1

@@ -17,7 +17,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core.backend import Backend
-from rlm_mem.store.core.changes import MAX_OFF, Rewrite, clock_fault
+from rlm_mem.store.core.changes import MAX_OFF, Rewriting, clock_fault
 from rlm_mem.store.core.recent import Recent
 from rlm_mem.store.core.records import (
     ACTIVE,
@@ -28,6 +28,7 @@ from rlm_mem.store.core.records import (
     SyncReport,
     Vacuumed,
     Version,
+    add_reads,
     analysis_name,
     is_later_analysis,
     log_events,
@@ -348,12 +349,9 @@ class PostgresBackend(Backend):
         return self.chunks(namespace, [row.id], status=None).get(row.id) if namespace is not None else None
 
     def damage(self, namespace: str, chunk_id: str) -> str | None:
-        exists = self.find(namespace, chunk_id) is not None
-        return (
-            "its row does not validate"
-            if exists and not self.chunks(namespace, [chunk_id], status=None)
-            else None
-        )
+        if self.find(namespace, chunk_id) is None or self.chunks(namespace, [chunk_id], status=None):
+            return None
+        return "its row does not validate"
 
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
@@ -366,13 +364,9 @@ class PostgresBackend(Backend):
         found: dict[str, Chunk] = {}
         for chunk_id, body, count, when in rows:
             chunk = _decoded(namespace, chunk_id, body)
-            if chunk is None:
-                continue
-            more = (buffered and buffered.of(chunk_id)) or (0, "")
-            meta = chunk.metadata
-            meta.access_count = max(meta.access_count, count) + more[0]
-            meta.accessed_at = max(meta.accessed_at, when, more[1])
-            found[chunk_id] = chunk
+            if chunk is not None:
+                add_reads(chunk, count, when, buffered.of(chunk_id) if buffered is not None else None)
+                found[chunk_id] = chunk
         return {chunk_id: found[chunk_id] for chunk_id in wanted if chunk_id in found}
 
     def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:
@@ -572,11 +566,8 @@ class PostgresBackend(Backend):
             store, names, target, lambda name: self.pool(name).snapshot(), progress=progress, source=source
         )
 
-    def rewrite_events(
-        self, namespace: str, rewrite: Rewrite, *, concerns: Callable[[bytes], bool], dry_run: bool
-    ) -> int:
-        pool = self.pool(namespace)
-        return audit.rewrite_events(pool, namespace, rewrite, concerns=concerns, dry_run=dry_run)
+    def rewrite_events(self, namespace: str, rewriting: Rewriting, *, dry_run: bool) -> int:
+        return audit.rewrite_events(self.pool(namespace), namespace, rewriting, dry_run=dry_run)
 
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
         """Yield the texts of chunks and former versions that do not validate."""

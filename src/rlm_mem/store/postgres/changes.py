@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlm_mem.store.core.arrays import Array, Ints, Words
-from rlm_mem.store.core.records import decode_many, document_terms
+from rlm_mem.store.core.encoding import decode_many, document_terms
 from rlm_mem.store.core.selection import changed_at, contained
 from rlm_mem.store.postgres.parts import Lists, pairs
 

@@ -14,7 +14,11 @@ import numpy as np
 
 from rlm_mem.chunk import name_key
 from rlm_mem.store.core.arrays import Bools, Floats, Ints, Scores, Slots
+from rlm_mem.store.core.encoding import AUTHOR_PREFIX, NO_SEGMENTS, DecodedSegments, decode_many
 from rlm_mem.store.core.lookup import (
+    MAX_REPLACEMENTS,
+    NO_CONVERSATION,
+    NO_ROWS,
     ChunkRows,
     CorpusStatistics,
     Filters,
@@ -24,17 +28,24 @@ from rlm_mem.store.core.lookup import (
     has_surrogate,
 )
 from rlm_mem.store.core.recent import Recent
-from rlm_mem.store.core.records import AUTHOR_PREFIX, NO_SEGMENTS, DecodedSegments, decode_many
-from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union, weighed
+from rlm_mem.store.core.selection import (
+    NOTHING,
+    CorpusLengths,
+    Scorer,
+    best,
+    contained,
+    ints,
+    scorers,
+    top,
+    union,
+    weighed,
+)
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
 from rlm_mem.store.postgres.queries import HIDDEN_FROM, admitted, conditions, is_shown
 from rlm_mem.store.postgres.term_lists import PostgresTermPostings, StateCache, TermEntries, TermLists
 from rlm_mem.store.postgres.values import Rows, shown, stored
 
-_NO_CONVERSATION = -1
-#: Maximum number of replacements followed in a chain.
-_MAX_REPLACEMENTS = 5
 #: At most this many chunks that pass a filter are listed; if more pass, the best chunks are tested instead.
 _MAX_LISTED = 10_000
 #: Best chunks tested against a filter that many pass: first this multiple of the limit, and at most this many.
@@ -49,7 +60,6 @@ _MAX_LIST_BYTES = 96_000_000
 #: statement has more values than this.
 _MAX_RESULT_BYTES, _MAX_RESULT_SIZE, _MAX_VALUES = 8_000_000, 256_000, 2_000
 _MAX_NAMESPACES = 1_000
-_NONE = np.zeros(0, np.int64)
 
 _HEAD = """
 SELECT n.next_doc, n.segments, n.length, n.conversations + n.loose,
@@ -260,7 +270,7 @@ class PostgresSource:
         ((ids, texts),) = self._rows(_TEXTS, (self._ns, terms.tolist()))
         ((places, numbers),) = other._rows(_NUMBERED, (texts, other._ns))
         found = {ids[place - 1]: number for place, number in zip(places or (), numbers or (), strict=True)}
-        return _ints(found.get(number, -1) for number in terms.tolist())
+        return ints(found.get(number, -1) for number in terms.tolist())
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
         self._load_terms(terms)
@@ -288,16 +298,16 @@ class PostgresSource:
             segments=head.segments,
             conversations=head.conversations,
             total_length=head.length,
-            chunk_df=_ints(df for df, _, _ in figures),
-            segment_df=_ints(df for _, df, _ in figures),
-            conversation_df=_ints(df for _, _, df in figures),
+            chunk_df=ints(df for df, _, _ in figures),
+            segment_df=ints(df for _, df, _ in figures),
+            conversation_df=ints(df for _, _, df in figures),
         )
 
     def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
         tf = np.zeros((len(conversations), len(terms)), np.int64)
         wanted = [term for term in terms.tolist() if term >= 0]
         if not len(conversations):
-            return tf, _NONE
+            return tf, NOTHING
         ns, short = self._ns, PART * (len(wanted) + 1)
         found = self._rows(_WORDS, (short, ns, ns, wanted, short, ns, ns, conversations.tolist()))
         lengths = {row[0]: row[1] for row in found}
@@ -307,7 +317,7 @@ class PostgresSource:
             place = np.minimum(np.searchsorted(lists.pair, asked), len(lists.pair) - 1)
             frequency = np.where(lists.pair[place] == asked, lists.figures[place, 0], 0)
             tf = frequency.reshape(tf.shape).astype(np.int64)
-        return tf, _ints(lengths.get(number, 0) for number in conversations.tolist())
+        return tf, ints(lengths.get(number, 0) for number in conversations.tolist())
 
     # -- choosing chunks -------------------------------------------------------------------------------------------
 
@@ -317,12 +327,12 @@ class PostgresSource:
         collection = CorpusLengths(self._lists.length, self._head.chunks, self._head.length)
         order = scorers(collection, lists, weights)
         if not order or limit < 1:
-            return _NONE, np.zeros(0)
+            return NOTHING, np.zeros(0)
         self._lists.expect([scorer.postings for scorer in order])
         found = self._best_passing(collection, order, limit, filters, self._small_mask(filters))
         if found is None:
             found = self._best_passing(collection, order, limit, filters, self._mask(filters))
-        return found or (_NONE, np.zeros(0))
+        return found or (NOTHING, np.zeros(0))
 
     def _best_passing(
         self,
@@ -401,15 +411,6 @@ class PostgresSource:
                  if wanted and is_shown(hidden_from, filters)][:limit]  # fmt: skip
         return found if len(found) == limit else None
 
-    def holding(
-        self,
-        groups: Sequence[Collection[str]],
-        weights: Mapping[str, float],
-        limit: int,
-        shown_at: str | None = None,
-    ) -> list[Held]:
-        return self.holding_each([(groups, weights)], limit, shown_at)[0]
-
     def holding_each(
         self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
     ) -> list[list[Held]]:
@@ -475,9 +476,9 @@ class PostgresSource:
     def successors(self, docs: Ints) -> Ints:
         open_ = [doc for doc in docs.tolist() if doc not in self._not_superseded]
         if not open_:
-            return _NONE
+            return NOTHING
         ns = self._ns
-        return _ints(row[0] for row in self._rows(_SUCCESSORS, (ns, open_, ns, _MAX_REPLACEMENTS, ns)))
+        return ints(row[0] for row in self._rows(_SUCCESSORS, (ns, open_, ns, MAX_REPLACEMENTS, ns)))
 
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
         head = self._head
@@ -491,9 +492,9 @@ class PostgresSource:
         found = {row[0]: row for row in rows}
         inorder = [found[doc] for doc in docs.tolist() if doc in found]
         if not inorder:
-            return ChunkRows((), (), (), (), (), (), (), (), (), ()), decode_many([])
+            return NO_ROWS, decode_many([])
         doc, chunk_id, conversation, *columns, hidden_from, blobs, passes = zip(*inorder, strict=True)
-        numbers = [_NO_CONVERSATION if number is None else number for number in conversation]
+        numbers = [NO_CONVERSATION if number is None else number for number in conversation]
         spoken = doc if filters.speaker is None else self._docs_of_speaker(filters.speaker).tolist()
         accepted = contained(np.array(doc), np.array(spoken)) & np.array(passes)
         accepted &= [is_shown(time, filters) for time in hidden_from]
@@ -553,8 +554,8 @@ class PostgresSource:
         """Return the chunks with words of a speaker of this name."""
         wanted = name_key(speaker)
         numbers = [n for n, name in self._head.authors.items() if name_key(name) == wanted]
-        self._load_figures(_ints(numbers))
-        docs = _NONE
+        self._load_figures(ints(numbers))
+        docs = NOTHING
         for number in numbers:
             docs = union(docs, self._list(number).whole()[0].astype(np.int64))
         return docs
@@ -605,11 +606,7 @@ class PostgresSource:
             f" ORDER BY {order} LIMIT %s",
             (self._ns, *values, *more_values, limit),
         )
-        return _ints(row[0] for row in found)
-
-
-def _ints(values: Iterable[Any]) -> Ints:
-    return np.array(list(values), np.int64)
+        return ints(row[0] for row in found)
 
 
 def _is_indexed(filters: Filters) -> bool:
@@ -625,7 +622,7 @@ def _author(text: str) -> str:
 def _of_array(sent: bytes | None) -> Ints:
     """Decode an `int4[]` in PostgreSQL's binary form: a header of five words, then each length and number."""
     if sent is None:
-        return _NONE
+        return NOTHING
     return np.frombuffer(sent, ">i4")[6::2].astype(np.int64)
 
 

@@ -10,7 +10,8 @@ import psycopg
 
 from rlm_mem.errors import CorruptStore, InvalidChunk, RlmMemError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.records import ACTIVE, NO_SEGMENTS, SyncReport, Vacuumed, decode_many
+from rlm_mem.store.core.encoding import NO_SEGMENTS, decode_many
+from rlm_mem.store.core.records import ACTIVE, SyncReport, Vacuumed
 from rlm_mem.store.postgres.failures import translated
 from rlm_mem.store.postgres.integrity import chunk_in
 from rlm_mem.store.postgres.schema import SET_ON_WORKERS, TABLES, namespace_key

@@ -6,12 +6,20 @@ import numpy as np
 
 from rlm_mem.store.core.arrays import Bools, Ints
 from rlm_mem.store.core.lookup import Neighbourhood
-from rlm_mem.store.core.selection import MOST, OPENING, changed_at, contained, distinct, union, walked
+from rlm_mem.store.core.selection import (
+    MOST,
+    NOTHING,
+    OPENING,
+    changed_at,
+    contained,
+    distinct,
+    union,
+    walked,
+)
 from rlm_mem.store.postgres.values import Rows
 
 #: Positions left between chunks when the rows between them are unknown: more than any search for neighbours spans.
 _GAP = MOST + OPENING + 2
-_NONE = np.zeros(0, np.int64)
 
 # A window of rows on each side of every chunk, in the order (at, doc). The inner LIMITs make the planner scan the
 # index from each chunk.
@@ -60,7 +68,7 @@ def _read_windows(
         rows(_WINDOWS, (asked.tolist(), before.tolist(), after.tolist(), ns, ns, ns)) if len(asked) else []
     )
     if not found:
-        return Neighbourhood(_NONE, _NONE, np.zeros(0, np.bool_), _NONE), True
+        return Neighbourhood(NOTHING, NOTHING, np.zeros(0, np.bool_), NOTHING), True
     line = _WindowLayout(found)
     return walked(line, np.flatnonzero(contained(line.asked, docs)), near, reach, steps)
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from rlm_mem.store.core.arrays import Array, Ints, Slots, Words
-from rlm_mem.store.core.records import damaged_entry
+from rlm_mem.store.core.encoding import damaged_entry
 from rlm_mem.store.core.selection import changed_at
 
 #: Maximum number of entries in a part.

@@ -15,14 +15,14 @@ import psycopg
 
 from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.arrays import Ints, Words
-from rlm_mem.store.core.records import NO_SEGMENTS, decode_many
+from rlm_mem.store.core.encoding import NO_SEGMENTS, decode_many
+from rlm_mem.store.core.selection import NOTHING
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of, sorted_together
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, KEY, POSTINGS, Lists, PartTable, lists_of
 
 #: Chunks decoded at a time, and postings in memory at a time.
 _LOT = 5_000
 _MAX_POSTINGS = 20_000_000
-_NONE = np.zeros(0, np.int64)
 
 
 @dataclass
@@ -79,7 +79,7 @@ class _Counting:
         self._ns = ns
         self._cursor = cursor
         self.found = Recount()
-        self._df = self._segment_df = self._conversation_df = _NONE
+        self._df = self._segment_df = self._conversation_df = NOTHING
         self._conversations: dict[int, tuple[int, int]] = {}
         self._segments = self._length = self._loose = 0
 

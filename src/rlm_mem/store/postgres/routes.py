@@ -89,9 +89,8 @@ class Routes:
 
     def pool(self, dsn: str) -> Pool:
         """Return the connections to a database, opened once; its tables are created if they are missing."""
-        pool = self._pools.get(
-            dsn
-        )  # without the lock, which is held for long while another database is absent
+        # First without the lock, which is held for long while another database is absent.
+        pool = self._pools.get(dsn)
         if pool is None:
             with self._guard:
                 pool = self._pools.get(dsn)

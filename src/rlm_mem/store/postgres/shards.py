@@ -79,10 +79,9 @@ class MoveReport:
     purged: bool
 
 
-def shards(directory: str, config: Config | None = None) -> list[Shard]:
+def shards(directory: str) -> list[Shard]:
     """Return every namespace that the directory leads to, by name."""
-    config = config or Config.load(None)
-    with closing(Routes(directory, config, read_only=False)) as databases:
+    with closing(Routes(directory, Config.load(None), read_only=False)) as databases:
         home = databases.home()
         listed = dict(home.rows("SELECT name, dsn FROM rlm_mem.shards ORDER BY name"))
         places = {shown_dsn(directory): home}
@@ -97,15 +96,15 @@ def shards(directory: str, config: Config | None = None) -> list[Shard]:
     return [found[name] for name in sorted(found)]
 
 
-def assign(directory: str, namespace: str, dsn: str, config: Config | None = None) -> None:
+def assign(directory: str, namespace: str, dsn: str) -> None:
     """Add a namespace to the directory: a new one, or one that ``dsn`` already stores.
 
     Raises:
         InputError: the namespace has chunks, files or audit events in its present database (move it instead), or
             ``dsn`` is not a DSN.
     """
-    config = config or Config.load(None)
     _check_dsn(dsn)
+    config = Config.load(None)
     with _store(directory, check_namespace(namespace), config, pinned=False) as store:
         reader = NamespaceReader(store)
         present = {
@@ -187,15 +186,14 @@ def move_namespace(
     )
 
 
-def purge_moved(dsn: str, namespace: str, config: Config | None = None) -> int:
+def purge_moved(dsn: str, namespace: str) -> int:
     """Remove the rows of a moved namespace from its old database, except the forwarding address; return their number.
 
     Raises:
         InputError: the namespace was not moved away from there.
     """
     _check_dsn(dsn)
-    ns = namespace_key(check_namespace(namespace))
-    config = config or Config.load(None)
+    ns, config = namespace_key(check_namespace(namespace)), Config.load(None)
     with closing(Routes(dsn, config, read_only=False)) as databases:
         pool = databases.home()
         if not pool.rows("SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'moved'", (ns,)):

@@ -14,8 +14,8 @@ import numpy as np
 import psycopg
 
 from rlm_mem.store.core.arrays import Ints
+from rlm_mem.store.core.encoding import NO_SEGMENTS
 from rlm_mem.store.core.preencoding import LocalTerms
-from rlm_mem.store.core.records import NO_SEGMENTS
 from rlm_mem.store.core.selection import distinct
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, added, changes_of, replaced, summed
 from rlm_mem.store.postgres.parts import (

@@ -113,9 +113,8 @@ class PostgresTransaction:
                         connection.execute("SET LOCAL synchronous_commit = off")
                     number = connection.execute(_NUMBER)
                     locked = connection.execute(_LOCK, (namespace_key(namespace),))
-                    version = connection.execute(
-                        VERSION
-                    )  # under the lock: a later program may have migrated it
+                    # Under the lock: a later program may have migrated the tables.
+                    version = connection.execute(VERSION)
                 (self._xid,) = number.fetchone() or (None,)
                 check_version((version.fetchone() or (0,))[0], self.pool.shown)
                 self._writer_under_lock(connection, namespace, locked.fetchone())

@@ -82,6 +82,11 @@ class ErasureReport(msgspec.Struct, kw_only=True):
     salt: str = ""
     fingerprints: list[Fingerprint] = []
 
+    @property
+    def is_by_id(self) -> bool:
+        """Whether the chunks were named by their ids."""
+        return self.person is None and self.source is None and self.namespace is None
+
     def __str__(self) -> str:
         chunks, files, lines = len(self.chunk_ids), len(self.files), self.events
         what = f"{amount(chunks, 'chunk')}, {amount(files, 'file')}, {amount(lines, 'line')} of the audit log"
@@ -95,14 +100,11 @@ class Matcher:
         self.report = report
         if report.person is not None:
             self.pattern = re.compile(_of_person(report.person), re.IGNORECASE)
+        elif report.source is not None:
+            forms = dict.fromkeys((report.source, stored_path(report.source)))
+            self.pattern = re.compile("|".join(map(_of_source, forms)))
         else:
-            self.pattern = re.compile(
-                _MATCHES_NOTHING
-                if report.source is None
-                else "|".join(
-                    _of_source(one) for one in dict.fromkeys((report.source, stored_path(report.source)))
-                )
-            )
+            self.pattern = re.compile(_MATCHES_NOTHING)
         self._known: dict[int, set[str]] = {}
         for one in report.fingerprints:
             self._known.setdefault(one.sums, set()).add(one.hash)
@@ -139,6 +141,11 @@ class Matcher:
     def found(self, data: bytes) -> bool:
         """Return whether these bytes contain the name or erased content."""
         return self.names(data) or next(self.places(data), None) is not None
+
+
+def of_namespace(name: str) -> re.Pattern[bytes]:
+    """Return a pattern that finds a namespace in the JSON of a chunk or of a line of the audit log."""
+    return re.compile(rb'"(?:ns|namespace)": ?' + re.escape(msgspec.json.encode(name)))
 
 
 def _of_person(name: str) -> str:
