@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from rlm_mem.errors import InputError, NotFoundError
-from rlm_mem.operations.chunks import ChunkPage, IdsArguments, page_of_chunks
+from rlm_mem.operations.chunks import ArchiveQuery, ChunkPage, IdsArguments, listed_chunks
 from rlm_mem.operations.consent import refuse_persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
@@ -18,15 +18,11 @@ from rlm_mem.operations.traits import chunk_reply, in_one_change
 from rlm_mem.operations.types import (
     ID_NAMES,
     ChunkId,
-    Cursor,
     DryRun,
     Limit,
     Line,
     Request,
-    Since,
     Tags,
-    TypeFilter,
-    Until,
     about,
 )
 
@@ -34,18 +30,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.bulk import Wanted
 
 _MAX_LISTED = 200
-
-
-class ArchiveQuery(Bounded, kw_only=True):
-    """Which deleted chunks to list."""
-
-    conversation_id: Line | None = None
-    start: Since | None = None
-    end: Until | None = None
-    type: TypeFilter | None = None
-    order: Annotated[Literal["oldest", "newest"], about("Sort order.")] = "oldest"
-    limit: Limit = 50
-    cursor: Cursor | None = None
 
 
 class RestoreResponse(Struct):
@@ -59,15 +43,7 @@ class RestoreResponse(Struct):
 
 
 def _archive(context: Context, request: ArchiveQuery) -> ChunkPage:
-    return page_of_chunks(
-        context.memory.store,
-        request,
-        request.order,
-        conversation_id=request.conversation_id,
-        chunk_type=request.type,
-        newest_first=request.order == "newest",
-        archived=True,
-    )
+    return listed_chunks(context.memory.store, request, archived=True)
 
 
 def _archived(context: Context, _: Bounded) -> Reply[ChunkOut]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
@@ -11,7 +11,7 @@ from rlm_mem.chunk import Chunk, expiry, parse_time
 from rlm_mem.chunk.types import rank
 from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
 from rlm_mem.operations.consent import AskedPerson, ask_to_forget, persons, refuse_persons
-from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
+from rlm_mem.operations.fitting import Bounded, MayBeCut, PageQuery, Reply
 from rlm_mem.operations.operation import PREFIX, Context, Operation, Tool
 from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import (
@@ -23,7 +23,6 @@ from rlm_mem.operations.shapes import (
     summary_of,
 )
 from rlm_mem.operations.traits import (
-    PageQuery,
     chunk_reply,
     decode_cursor,
     encode_cursor,
@@ -38,9 +37,7 @@ from rlm_mem.operations.types import (
     ChunkId,
     ChunkType,
     Confidence,
-    Cursor,
     Extra,
-    Limit,
     Line,
     OriginFilter,
     OriginName,
@@ -158,28 +155,29 @@ class DeleteQuery(Request):
     permanent: Annotated[bool, about("Erase it permanently, with its versions.")] = False
 
 
-class PeriodPage(PageQuery, Protocol):
-    """A request for a page of the chunks of a period."""
+class TimelineQuery(PageQuery):
+    """Which period."""
 
-    start: str | None
-    end: str | None
-
-
-class ListQuery(Bounded, kw_only=True):
-    """Which chunks to list."""
-
-    conversation_id: Line | None = None
     start: Since | None = None
     end: Until | None = None
+
+
+class ArchiveQuery(TimelineQuery):
+    """Which deleted chunks to list."""
+
+    conversation_id: Line | None = None
+    type: TypeFilter | None = None
+    order: Annotated[Literal["oldest", "newest"], about("Sort order.")] = "oldest"
+
+
+class ListQuery(ArchiveQuery):
+    """Which chunks to list."""
+
     tag: Annotated[Tags, about("Only with all of these tags.")] = field(default_factory=list)
     any_tag: Annotated[Tags, about("Only with at least one of these tags.")] = field(default_factory=list)
-    type: TypeFilter | None = None
     origin: OriginFilter | None = None
     trust: TrustFilter | None = None
-    order: Annotated[Literal["oldest", "newest"], about("Sort order.")] = "oldest"
     as_of: AsOf | None = None
-    limit: Limit = 50
-    cursor: Cursor | None = None
 
 
 class ChunkPage(MayBeCut):
@@ -390,21 +388,30 @@ def undo(context: Context, request: UndoRequest) -> Reply[ChunkOut]:
 
 
 def _list(context: Context, request: ListQuery) -> ChunkPage:
-    return page_of_chunks(
+    return listed_chunks(
         _as_of(context, request.as_of),
         request,
-        request.order,
-        conversation_id=request.conversation_id,
         tags=request.tag,
         any_tags=request.any_tag,
-        chunk_type=request.type,
-        newest_first=request.order == "newest",
         origin=request.origin,
         trust=request.trust,
     )
 
 
-def page_of_chunks(store: ChunkStore, request: PeriodPage, order: str, **filters: Any) -> ChunkPage:
+def listed_chunks(store: ChunkStore, request: ArchiveQuery, **filters: Any) -> ChunkPage:
+    """Return a page of a list, in its order; ``filters`` as of :func:`page_of_chunks`."""
+    return page_of_chunks(
+        store,
+        request,
+        request.order,
+        conversation_id=request.conversation_id,
+        chunk_type=request.type,
+        newest_first=request.order == "newest",
+        **filters,
+    )
+
+
+def page_of_chunks(store: ChunkStore, request: TimelineQuery, order: str, **filters: Any) -> ChunkPage:
     """Return a page of the chunks of a period, with the cursor of the next one.
 
     Args:

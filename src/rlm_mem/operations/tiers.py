@@ -9,13 +9,12 @@ from msgspec import Meta, Struct, field, structs, to_builtins
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.errors import InvalidMemory, NotFoundError
-from rlm_mem.operations.fitting import Bounded, MayBeCut
+from rlm_mem.operations.fitting import Bounded, MayBeCut, PageQuery
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import (
     Confidence,
-    Cursor,
     DryRun,
     Limit,
     Line,
@@ -291,12 +290,10 @@ class Cleared(Struct):
     removed: list[str]
 
 
-class JournalQuery(Bounded, kw_only=True):
+class JournalQuery(PageQuery):
     """Which entries of the journal."""
 
     op: Annotated[str, Meta(max_length=40)] | None = None
-    limit: Limit = 50
-    cursor: Cursor | None = None
 
 
 class JournalPage(MayBeCut):
