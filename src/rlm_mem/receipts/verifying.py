@@ -81,6 +81,14 @@ class Verification:
     signer: str | None = None
 
     @property
+    def about(self) -> dict[str, str | None]:
+        """Question, answer, suggestion and run of the receipt; each None if the file is not one."""
+        if self.receipt is None:
+            return dict.fromkeys(("question", "answer", "suggestion", "run"))
+        answer, question, run = self.receipt.answer, self.receipt.question.text, self.receipt.origin.run
+        return {"question": question, "answer": answer.content, "suggestion": answer.suggestion, "run": run}
+
+    @property
     def holds(self) -> bool:
         """Whether nothing was altered or changed, and chunks, steps and answer could all be checked."""
         return self.verdict == "holds"
