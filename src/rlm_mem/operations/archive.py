@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Struct
 
-from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ArchiveQuery, ChunkPage, IdsArguments, listed_chunks
 from rlm_mem.operations.consent import refuse_persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.problems import refused
+from rlm_mem.operations.problems import input_errors_as_conflicts
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
 from rlm_mem.operations.traits import chunk_reply, in_one_change
 from rlm_mem.operations.types import (
@@ -84,13 +84,11 @@ def _archive_several(context: Context, request: ArchiveRequest) -> ArchivedSever
     wanted: Wanted = {
         "conversation_id": request.conversation_id, "tags": request.tags, "source": request.source
     }  # fmt: skip
-    try:
+    with input_errors_as_conflicts():
         if not (request.dry_run or request.restore):
             ids = context.memory.archive(**wanted)
             refuse_persons(context, ids, "archive", "delete it by its id, which asks a person")
         ids = context.memory.archive(**wanted, restore=request.restore, dry_run=request.dry_run)
-    except InputError as error:  # no filter, which a schema cannot exclude
-        raise refused(409, error.message, hint=error.hint or "") from None
     return ArchivedSeveral(request.dry_run, len(ids), ids[:_MAX_LISTED])
 
 

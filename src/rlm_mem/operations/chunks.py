@@ -9,11 +9,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from rlm_mem.chunk import Chunk, expiry, parse_time
 from rlm_mem.chunk.types import rank
-from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
+from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.consent import AskedPerson, ask_to_forget, persons, refuse_persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut, PageQuery, Reply
 from rlm_mem.operations.operation import PREFIX, Context, Operation, Tool
-from rlm_mem.operations.problems import refused
+from rlm_mem.operations.problems import input_errors_as_conflicts, refused
 from rlm_mem.operations.shapes import (
     ChunkOut,
     ChunkSummary,
@@ -270,10 +270,8 @@ def _check_period(valid_from: str | None, valid_to: str | None) -> None:
 
 def check_expiry(context: Context, expires: str | None, ttl: str | None) -> None:
     """Refuse an expiry in the past, or both a time and a lifetime, which a schema cannot exclude."""
-    try:
+    with input_errors_as_conflicts():
         expiry(expires, ttl, context.memory.store.clock())
-    except InvalidChunk as error:
-        raise refused(409, error.message) from None
 
 
 def create(context: Context, request: NewChunk) -> Reply[ChunkWritten]:
