@@ -28,7 +28,7 @@ from rlm_mem.cli.terminal import (
     text,
 )
 from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
-from rlm_mem.store.core.records import LinkedChunk
+from rlm_mem.store.core.records import Direction, LinkedChunk
 
 MAX_LINKS = 8  # maximum number of links shown below a chunk; rlm-mem link list shows all
 MAX_PARTS = 8  # maximum number of parts of a score shown, strongest first; --json has all
@@ -338,9 +338,7 @@ def links(
     call: Call,
     chunk_id: options.ChunkId,
     kind: Annotated[str | None, option("--type", "TYPE", "Only links of this type.")] = None,
-    direction: Annotated[
-        Literal["out", "in", "both"], option("--direction", "WAY", "out, in or both.")
-    ] = "both",
+    direction: Annotated[Direction, option("--direction", "WAY", "out, in or both.")] = "both",
     limit: options.Limit = 50,
 ) -> None:
     """Show the links from and to a chunk."""

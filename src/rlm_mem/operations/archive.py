@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,7 @@ from rlm_mem.operations.types import (
     Limit,
     Line,
     Request,
+    ShownTrust,
     Tags,
     about,
 )
@@ -107,12 +108,7 @@ class QuarantineArguments(QuarantineRequest, kw_only=True):
 class ReleaseRequest(Request):
     """The trust of the chunk after its release."""
 
-    trust: (
-        Annotated[
-            Literal["untrusted", "ordinary", "trusted"], about("Default: its trust before the quarantine.")
-        ]
-        | None
-    ) = None
+    trust: Annotated[ShownTrust, about("Default: its trust before the quarantine.")] | None = None
 
 
 class QuarantineQuery(Request):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -26,6 +26,7 @@ from rlm_mem.operations.types import (
     TypeFilter,
     about,
 )
+from rlm_mem.store.core.records import Direction
 
 _GROUP = "links"
 _STATED = ", ".join(STATED_LINK_TYPES)
@@ -35,7 +36,7 @@ class LinkQuery(Bounded, kw_only=True):
     """Which links to list."""
 
     type: TypeFilter | None = None
-    direction: Annotated[Literal["out", "in", "both"], about("From the chunk, to it, or both.")] = "both"
+    direction: Annotated[Direction, about("From the chunk, to it, or both.")] = "both"
     limit: Limit = 50
 
 
