@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import rlm_mem
 from rlm_mem.chunk import ChunkLinks, from_epoch
-from rlm_mem.chunk.types import out_of_date, strength_word
+from rlm_mem.chunk.types import Direction, out_of_date, strength_word
 from rlm_mem.cli import options, periods
 from rlm_mem.cli.call import BrainCall, Call, other_places
 from rlm_mem.cli.ids import full_id, full_ids, no_chunk, short_ids
@@ -28,7 +28,7 @@ from rlm_mem.cli.terminal import (
     text,
 )
 from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
-from rlm_mem.store.core.records import Direction, LinkedChunk
+from rlm_mem.store.core.records import LinkedChunk
 
 MAX_LINKS = 8  # maximum number of links shown below a chunk; rlm-mem link list shows all
 MAX_PARTS = 8  # maximum number of parts of a score shown, strongest first; --json has all

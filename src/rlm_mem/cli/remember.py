@@ -320,8 +320,11 @@ def _watch(call: RememberCall, memory: rlm_mem.Memory, folder: Path, named: dict
 
 def _within(path: Path) -> str:
     """Return the name of a file for its provenance, without the name of the user's home folder."""
-    is_plain = not path.is_absolute() and ".." not in path.parts
-    return clean(str(path) if is_plain else stored_path(os.path.abspath(path)))  # noqa: PTH100 - links are kept as named
+    return clean(str(path) if _is_plain(path) else stored_path(os.path.abspath(path)))  # noqa: PTH100 - links are kept as named
+
+
+def _is_plain(path: Path) -> bool:
+    return not path.is_absolute() and ".." not in path.parts
 
 
 def _remember(
@@ -335,9 +338,10 @@ def _remember(
     if source.path is not None:
         path = source.path
         named = {**named, "source": "import", "provenance": {"path": _within(path)}}
-        is_plain = not path.is_absolute() and ".." not in path.parts
         conversation = conversation or (
-            conversation_of(str(path)) if is_plain else file_conversation(memory.store, os.path.abspath(path))  # noqa: PTH100 - links are kept as named
+            conversation_of(str(path))
+            if _is_plain(path)
+            else file_conversation(memory.store, os.path.abspath(path))  # noqa: PTH100 - links are kept as named
         )
     return memory.remember(source.text, conversation_id=conversation, progress=update, **named)
 

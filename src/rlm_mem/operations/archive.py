@@ -56,12 +56,11 @@ def _archived(context: Context, _: Bounded) -> Reply[ChunkOut]:
 
 
 def _restore_several(context: Context, request: IdsArguments) -> RestoreResponse:
-    done = in_one_change(context, request.ids, lambda one: context.memory.restore(one) is not None)
-    restored = [one for one in done if done[one]]
-    shown = context.memory.store.existing(restored)
-    return RestoreResponse(
-        restored, [one for one in done if not done[one]], [one for one in restored if one not in shown]
+    restored, missing = in_one_change(
+        context, request.ids, lambda one: context.memory.restore(one) is not None
     )
+    shown = context.memory.store.existing(restored)
+    return RestoreResponse(restored, missing, [one for one in restored if one not in shown])
 
 
 class ArchiveRequest(DryRun):

@@ -447,13 +447,9 @@ def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
     context.check_owned(request.ids)
     theirs = persons(context, request.ids)
     asked = ask_to_forget(context, list(theirs.values())) if theirs else AskedPerson([], "")
-    done = in_one_change(context, [one for one in request.ids if one not in theirs], context.memory.delete)
-    return Forgotten(
-        [one for one in done if done[one]],
-        [one for one in done if not done[one]],
-        asked.proposed,
-        asked.note or None,
-    )
+    own = [one for one in request.ids if one not in theirs]
+    forgotten, missing = in_one_change(context, own, context.memory.delete)
+    return Forgotten(forgotten, missing, asked.proposed, asked.note or None)
 
 
 def _agent_provenance(context: Context, chunk_id: str) -> dict[str, str] | None:

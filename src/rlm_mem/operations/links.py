@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from rlm_mem.chunk import STATED_LINK_TYPES, SUPERSEDES
+from rlm_mem.chunk.types import Direction
 from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, TimelineQuery, page_of_chunks
 from rlm_mem.operations.consent import AskedPerson, ask_to_replace, persons
@@ -26,7 +27,6 @@ from rlm_mem.operations.types import (
     TypeFilter,
     about,
 )
-from rlm_mem.store.core.records import Direction
 
 _GROUP = "links"
 _STATED = ", ".join(STATED_LINK_TYPES)

@@ -76,13 +76,19 @@ def matched(context: Context, *, archived: bool = False) -> Iterator[str]:
         yield chunk_id
 
 
-def in_one_change(context: Context, chunk_ids: Sequence[str], act: Callable[[str], bool]) -> dict[str, bool]:
-    """Return what `act` returns for each chunk; chunks are changed as one, then each tiered memory on its own."""
+def in_one_change(
+    context: Context, chunk_ids: Sequence[str], act: Callable[[str], bool]
+) -> tuple[list[str], list[str]]:
+    """Return the ids for which `act` returns True, and the others.
+
+    Chunks are changed as one, then each tiered memory on its own.
+    """
     wanted = check_chunk_ids(chunk_ids)  # an invalid id must not leave some of them changed
     done = dict.fromkeys(wanted, False)
     with context.memory.batch():
         done |= {one: act(one) for one in done if not is_mirror(one)}
-    return done | {one: act(one) for one in done if is_mirror(one)}
+    done |= {one: act(one) for one in done if is_mirror(one)}
+    return [one for one in done if done[one]], [one for one in done if not done[one]]
 
 
 _T = TypeVar("_T")

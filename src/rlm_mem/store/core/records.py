@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from math import inf
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct, field
@@ -251,10 +251,6 @@ class Summary(FrozenRecord, frozen=True, gc=False):
     def shown_at(self, at: str) -> bool:
         """Return whether reads return the chunk at a time: neither quarantined nor expired."""
         return not hidden(self.trust, self.expires_at, at)
-
-
-Direction = Literal["out", "in", "both"]
-"""Which links of a chunk: from it, to it, or both."""
 
 
 class LinkedChunk(FrozenRecord, frozen=True):
