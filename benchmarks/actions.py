@@ -23,7 +23,7 @@ from rlm_mem import Memory
 from rlm_mem.capture.actions import action_context, action_text
 from rlm_mem.capture.rules import CaptureLimits
 from rlm_mem.text.tokens import count_tokens
-from support import Report, arguments, percentile, timed
+from support import Report, arguments, json_lines, percentile, timed
 
 CORPORA = Path(__file__).parent / "corpora" / "actions"
 HALVES = {"development": "development", "held out": "apart"}
@@ -47,12 +47,6 @@ class Action(msgspec.Struct, frozen=True):
     input: dict[str, Any]
     governed: list[str]
     near: list[str]
-
-
-def read(name: str, kind: type[Any]) -> list[Any]:
-    """Read a file of the corpus."""
-    lines = (CORPORA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [msgspec.json.decode(line, type=kind) for line in lines]
 
 
 def session(
@@ -105,11 +99,11 @@ def main() -> None:
     """Measure and write the report."""
     options = arguments(__doc__.splitlines()[0]).parse_args()
     report = Report("actions", "What agents are told as they run commands and change files.")
-    memories = read("memories", Remembered)
+    memories = json_lines(CORPORA / "memories.jsonl", Remembered)
     for half, name in HALVES.items():
         if options.quick and name != "development":
             break
-        report.add(half=half, **evaluate(read(name, Action), memories))
+        report.add(half=half, **evaluate(json_lines(CORPORA / f"{name}.jsonl", Action), memories))
     if options.quick:
         print(report.table())
     else:

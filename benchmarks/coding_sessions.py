@@ -31,7 +31,7 @@ import numpy as np
 
 from rlm_mem.capture.rules import SHIPPED, Rules, load_rules
 from rlm_mem.capture.transcripts import SessionMessage, Speaker
-from support import Floats, Report, arguments, fit_logistic
+from support import Floats, Report, arguments, fit_logistic, json_lines
 
 CORPORA = Path(__file__).parent / "corpora" / "sessions"
 MAY = 0.6
@@ -80,12 +80,6 @@ class Example(NamedTuple):
     speaker: Speaker
     signs: tuple[int, ...]
     target: float
-
-
-def labelled(file: Path) -> list[Labelled]:
-    """Read labelled sessions."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return [msgspec.json.decode(line, type=Labelled) for line in lines]
 
 
 def same(kept: str, sentence: str) -> bool:
@@ -221,12 +215,23 @@ def main() -> None:
             "real, held out": options.data / "apart.jsonl",
         }
     if options.fit:
-        fit(rules, [one for name, file in sets.items() if "held out" not in name for one in labelled(file)])
+        fit(
+            rules,
+            [
+                one
+                for name, file in sets.items()
+                if "held out" not in name
+                for one in json_lines(file, Labelled)
+            ],
+        )
         return
     report = Report("coding_sessions", "What capture keeps of labelled sessions.")
     for name, file in sets.items():
         if not (options.quick and name != "development"):
-            report.add(half=name, **evaluate(labelled(file), rules, options.show and "held out" not in name))
+            report.add(
+                half=name,
+                **evaluate(json_lines(file, Labelled), rules, options.show and "held out" not in name),
+            )
     if options.quick:
         print(report.table())
     else:

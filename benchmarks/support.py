@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -43,6 +44,12 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="smaller sizes, a minute or two in all")
     parser.add_argument("--output", type=Path, default=None, help="where to write the JSON report")
     return parser
+
+
+def json_lines(file: Path, kind: type[_T]) -> list[_T]:
+    """The lines of a file, each as a struct of this kind."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return [msgspec.json.decode(line, type=kind) for line in lines]
 
 
 def timed(action: Callable[[], _T]) -> tuple[float, _T]:

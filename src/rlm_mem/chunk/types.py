@@ -213,6 +213,9 @@ ORDERED_LINK_TYPES = tuple(kind.name for kind in LINK_TYPES if kind.ordered)
 AGAINST_LINK_TYPES = [kind.name for kind in LINK_TYPES if kind.stance == "against"]
 """Types whose source is evidence against their target."""
 
+Direction = Literal["out", "in", "both"]
+"""Which links of a chunk: from it, to it, or both."""
+
 
 def strength_word(strength: float) -> str:
     """A strength from 0 to 1 as `weak`, `fair` or `strong`."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, one_line, print_json, print_text, progress, share, text
-from rlm_mem.continuum.answers import MemoryHit
+from rlm_mem.continuum.answers import QueryKind
 from rlm_mem.continuum.skills import SKILL_TIERS, write_skills
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
@@ -112,7 +112,7 @@ def query(
     call: Call,
     goal: Goal,
     kind: Annotated[
-        Literal["weighted", "recent", "proven", "stable"],
+        QueryKind,
         option("--kind", "KIND", "weighted, recent (24 hours), proven (mid) or stable (low)."),
     ] = "weighted",
     weight: Annotated[
@@ -140,33 +140,22 @@ def query(
         if hints:
             _show_hints(memory, goal, limit, call.json)
             return
-        queries = memory.continuum.queries
-        core: list[MemoryHit] = []
-        if kind == "weighted":
-            result = queries.query(
-                goal, tier_weights=_weights(weight), min_confidence=min_confidence or 0.0, task_type=task_type,
-                include_core=not no_core, limit=limit,
-            )  # fmt: skip
-            hits, core = result.hits, result.core
-        elif kind == "recent":
-            hits = queries.recent(goal, limit=limit)
-        elif kind == "proven":
-            more = {} if min_confidence is None else {"min_confidence": min_confidence}
-            hits = queries.proven(goal, limit=limit, **more)
-        else:
-            hits = queries.stable(task_type, goal=goal, limit=limit)
-    if call.printed_json({"hits": hits, "core": core}):
+        found = memory.continuum.queries.of_kind(
+            kind, goal, tier_weights=_weights(weight), min_confidence=min_confidence, task_type=task_type,
+            include_core=not no_core, limit=limit,
+        )  # fmt: skip
+    if call.printed_json({"hits": found.hits, "core": found.core}):
         return
-    for hit in core:
+    for hit in found.core:
         print_text(text("core  ", "magenta") + text(one_line(hit.title, 80)))
-    for hit in hits:
+    for hit in found.hits:
         print_text(text(f"{hit.score:.3f}  ", "green") + text(one_line(hit.title, 80), "bold"))
         uses = f"{share(hit.success_rate)} of {amount(hit.usage_count, 'use')}"
         figures = f"{hit.tier} · confidence {hit.confidence:.2f} · {uses}"
         print_text(f"{hit.key}\n{figures}", "dim", indent=7)
         if explain:
             print_text(" · ".join(f"{name} {value:.3f}" for name, value in hit.parts.items()), indent=7)
-    if not hits:
+    if not found.hits:
         print_text("no memory matches", "dim")
 
 

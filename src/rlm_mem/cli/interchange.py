@@ -53,7 +53,7 @@ def export(
             raise InputError(
                 "no target was given", hint="name a folder, a file ending in .jsonl or .zip, or --chunk ID"
             )
-        named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
+        named = _is_one_namespace(call, memory)
         with progress("exporting", quiet=call.json) as update:
             report = export_store(
                 memory.store,
@@ -77,6 +77,11 @@ def export(
     print_text(f"{line} to {report.target}")
     if report.unreadable:
         note(f"{amount(report.unreadable, 'chunk')} could not be read: see rlm-mem store check")
+
+
+def _is_one_namespace(call: Call, memory: Memory) -> bool:
+    """Whether the command names a namespace, and so applies to it alone."""
+    return call.namespace is not None or memory.store.namespace != memory.config.store.namespace
 
 
 def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bool, call: Call) -> None:
@@ -146,7 +151,7 @@ def import_(
             with until_stopped():
                 watch_folder(memory.store, source, seconds=every, on_report=show)
             return
-        named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
+        named = _is_one_namespace(call, memory)
         with progress("importing", unit="KiB", quiet=call.json) as update:
             report = import_source(
                 memory.store,

@@ -111,24 +111,9 @@ Llm = Annotated[
 ]
 Every = Annotated[float, option("--every", "SECONDS", "With --watch: seconds between checks.", min=0.1)]
 
-WithTags = Annotated[
-    list[str] | None, option("--tag -t", "TAG", "With this tag; if repeated, with all of them.", FILTER)
-]
-WithAnyTag = Annotated[
-    list[str] | None, option("--any-tag", "TAG", "With at least one of these tags.", FILTER)
-]
 MaxTokens = Annotated[
     int | None,
     option("--max-tokens", "N", "Limit the memory text in the output to the best N tokens.", min=1),
-]
-OfType = Annotated[str | None, option("--type", "TYPE", "Of this type.", FILTER)]
-InConversation = Annotated[str | None, option("--conversation -c", "ID", "In this conversation.", FILTER)]
-OfOrigin = Annotated[
-    str | None, option("--origin", "ORIGIN", "Of this origin: person, agent, tool, import or web.", FILTER)
-]
-OfTrust = Annotated[
-    str | None,
-    option("--trust", "LEVEL", "With at least this trust: untrusted, ordinary or trusted.", FILTER),
 ]
 
 ChunkId = Annotated[str, argument("ID", "A chunk id; its beginning, or that of its last part, is enough.")]

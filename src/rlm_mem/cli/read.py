@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 import rlm_mem
 from rlm_mem.chunk import ChunkLinks, from_epoch
-from rlm_mem.chunk.types import out_of_date, strength_word
+from rlm_mem.chunk.types import Direction, out_of_date, strength_word
 from rlm_mem.cli import options, periods
 from rlm_mem.cli.call import BrainCall, Call, other_places
 from rlm_mem.cli.ids import full_id, full_ids, no_chunk, short_ids
-from rlm_mem.cli.options import argument, flag, option
+from rlm_mem.cli.options import FILTER, argument, flag, option
 from rlm_mem.cli.terminal import (
     FOLDED,
     RIGHT,
@@ -43,8 +43,34 @@ _NARROW = 60
 """Width in columns below which a list takes several lines for each chunk."""
 
 
+class FilterCall(Call, frozen=True):
+    """Options of `search` and `list` that select chunks."""
+
+    with_tags: Annotated[
+        list[str] | None, option("--tag -t", "TAG", "With this tag; if repeated, with all of them.", FILTER)
+    ] = None
+    any_tags: Annotated[
+        list[str] | None, option("--any-tag", "TAG", "With at least one of these tags.", FILTER)
+    ] = None
+    kind: Annotated[str | None, option("--type", "TYPE", "Of this type.", FILTER)] = None
+    conversation: Annotated[
+        str | None, option("--conversation -c", "ID", "In this conversation.", FILTER)
+    ] = None
+    since: periods.Since = None
+    until: periods.Until = None
+    origin: Annotated[
+        str | None,
+        option("--origin", "ORIGIN", "Of this origin: person, agent, tool, import or web.", FILTER),
+    ] = None
+    trust: Annotated[
+        str | None,
+        option("--trust", "LEVEL", "With at least this trust: untrusted, ordinary or trusted.", FILTER),
+    ] = None
+    as_of: periods.AsOf = None
+
+
 def search(
-    call: Call,
+    call: FilterCall,
     query: Annotated[list[str], argument("QUERY", "Words, names, dates, or a question.")],
     limit: Annotated[int, option("--limit -n", "N", "At most this many hits.", min=1, max=1000)] = 10,
     by: Annotated[
@@ -56,34 +82,23 @@ def search(
         int, option("--neighbours", "N", "Show N turns or sentences on each side of a hit.", min=0, max=10)
     ] = 0,
     max_tokens: options.MaxTokens = None,
-    with_tags: options.WithTags = None,
-    any_tags: options.WithAnyTag = None,
-    kind: options.OfType = None,
-    conversation: options.InConversation = None,
-    since: periods.Since = None,
-    until: periods.Until = None,
-    origin: options.OfOrigin = None,
-    trust: options.OfTrust = None,
-    speaker: Annotated[
-        str | None, option("--speaker", "NAME", "Text by this person.", panel=options.FILTER)
-    ] = None,
+    speaker: Annotated[str | None, option("--speaker", "NAME", "Text by this person.", FILTER)] = None,
     superseded: Annotated[
-        bool, flag("--superseded", "Rank superseded memories like others.", panel=options.FILTER)
+        bool, flag("--superseded", "Rank superseded memories like others.", FILTER)
     ] = False,
-    as_of: periods.AsOf = None,
 ) -> None:
     """Search memories by words, names and dates, best first, without a model."""
     given: dict[str, Any] = {
-        "tags_all": with_tags,
-        "tags_any": any_tags,
-        "chunk_type": kind,
-        "conversation_id": conversation,
-        "start": since,
-        "end": until,
+        "tags_all": call.with_tags,
+        "tags_any": call.any_tags,
+        "chunk_type": call.kind,
+        "conversation_id": call.conversation,
+        "start": call.since,
+        "end": call.until,
         "speaker": speaker,
         "include_superseded": superseded or None,
-        "origin": origin,
-        "trust": trust,
+        "origin": call.origin,
+        "trust": call.trust,
     }
     named = {name: value for name, value in given.items() if value is not None}
     words = " ".join(query)
@@ -99,12 +114,12 @@ def search(
             explain=explain,
             neighbours=neighbours,
             max_tokens=max_tokens,
-            as_of=as_of,
+            as_of=call.as_of,
         )
         if call.printed_json(hits):
             return
         if not hits:
-            _show_nothing(memory, words, as_of, filtered=filters is not None)
+            _show_nothing(memory, words, call.as_of, filtered=filters is not None)
     for hit in hits:
         _show_hit(hit)
 
@@ -214,37 +229,26 @@ def _about(chunk: rlm_mem.Chunk) -> list[tuple[str, object]]:
 
 
 def list_(
-    call: Call,
-    with_tags: options.WithTags = None,
-    any_tags: options.WithAnyTag = None,
-    kind: options.OfType = None,
-    conversation: options.InConversation = None,
-    since: periods.Since = None,
-    until: periods.Until = None,
-    origin: options.OfOrigin = None,
-    trust: options.OfTrust = None,
-    as_of: periods.AsOf = None,
-    archived: Annotated[
-        bool, flag("--archived", "Deleted chunks, which can be restored.", panel=options.FILTER)
-    ] = False,
+    call: FilterCall,
+    archived: Annotated[bool, flag("--archived", "Deleted chunks, which can be restored.", FILTER)] = False,
     limit: options.Limit = 50,
     offset: Annotated[int, option("--offset", "N", "Skip the first N.", min=0)] = 0,
     oldest: Annotated[bool, flag("--oldest", "List the oldest first.")] = False,
 ) -> None:
     """List chunks, newest first; rlm-mem tier list lists tiered memories, the most reliable first."""
     with call.open() as memory:
-        view = memory.store if as_of is None else memory.store.held_at(as_of)
+        view = memory.store if call.as_of is None else memory.store.held_at(call.as_of)
         chunks = list(
             view.iter_chunks(
-                conversation_id=conversation,
-                start_date=since,
-                end_date=until,
-                tags=with_tags,
-                any_tags=any_tags,
-                chunk_type=kind,
+                conversation_id=call.conversation,
+                start_date=call.since,
+                end_date=call.until,
+                tags=call.with_tags,
+                any_tags=call.any_tags,
+                chunk_type=call.kind,
                 archived=archived,
-                origin=origin,
-                trust=trust,
+                origin=call.origin,
+                trust=call.trust,
                 limit=limit,
                 offset=offset,
                 newest_first=not oldest,
@@ -334,9 +338,7 @@ def links(
     call: Call,
     chunk_id: options.ChunkId,
     kind: Annotated[str | None, option("--type", "TYPE", "Only links of this type.")] = None,
-    direction: Annotated[
-        Literal["out", "in", "both"], option("--direction", "WAY", "out, in or both.")
-    ] = "both",
+    direction: Annotated[Direction, option("--direction", "WAY", "out, in or both.")] = "both",
     limit: options.Limit = 50,
 ) -> None:
     """Show the links from and to a chunk."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -120,23 +120,10 @@ def verify(
     else:
         with call.open() as memory:
             found = memory.verify(file, bundle=bundle, key=key)
-    call.report(verification_json(found), lambda: _show(found))
+    data = {"verdict": found.verdict, "checks": found.checks, "signer": found.signer, **found.about}
+    call.report(data, lambda: _show(found))
     if not found.holds:
         raise typer.Exit(1)
-
-
-def verification_json(found: Verification) -> dict[str, Any]:
-    """Return a verification in the form of ``--json``."""
-    receipt = found.receipt
-    return {
-        "verdict": found.verdict,
-        "checks": found.checks,
-        "signer": found.signer,
-        "question": None if receipt is None else receipt.question.text,
-        "answer": None if receipt is None else receipt.answer.content,
-        "suggestion": None if receipt is None else receipt.answer.suggestion,
-        "run": None if receipt is None else receipt.origin.run,
-    }
 
 
 def _show(found: Verification) -> None:

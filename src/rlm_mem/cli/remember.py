@@ -212,23 +212,21 @@ class _Outcome:
 
     def __init__(self) -> None:
         self.chunk_ids: list[str] = []
-        self.tokens = 0
-        self.created = 0
-        self.texts = 0
-        self.skipped: list[dict[str, str]] = []
-        self.failed: list[dict[str, str]] = []
-        self.secrets: Counter[str] = Counter()
-        self.hidden = False
+        self.total_tokens = self.chunks_created = self.texts = 0
         self.replaced: list[str] = []
-        self.folders: list[FolderReport] = []
         self.proposed: list[str] = []
         self.quarantined: list[str] = []
+        self.skipped: list[dict[str, str]] = []
+        self.failed: list[dict[str, str]] = []
+        self.folders: list[FolderReport] = []
+        self.secrets: Counter[str] = Counter()
+        self.hidden = False
 
     def add(self, result: rlm_mem.RememberResult) -> None:
         self.texts += 1
         self.chunk_ids += result.chunk_ids
-        self.tokens += result.tokens
-        self.created += result.created
+        self.total_tokens += result.tokens
+        self.chunks_created += result.created
         self.secrets.update(result.secrets.rules)
         self.replaced += result.replaced
         self.proposed += result.proposed
@@ -239,8 +237,8 @@ class _Outcome:
         self.folders.append(report)
         self.texts += report.files
         self.chunk_ids += report.chunk_ids
-        self.tokens += report.tokens
-        self.created += report.chunks_created
+        self.total_tokens += report.tokens
+        self.chunks_created += report.chunks_created
         self.secrets.update(report.secrets)
         self.hidden = self.hidden or bool(report.secrets_hidden)
         failed = set(report.failed)
@@ -249,21 +247,10 @@ class _Outcome:
             (self.failed if one.where in failed else self.skipped).append(row)
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "success": not self.failed,
-            "chunk_ids": self.chunk_ids,
-            "total_tokens": self.tokens,
-            "chunks_created": self.created,
-            "texts": self.texts,
-            "replaced": self.replaced,
-            "proposed": self.proposed,
-            "quarantined": self.quarantined,
-            "skipped": self.skipped,
-            "failed": self.failed,
-            "folders": [report.as_dict() for report in self.folders],
-            "secrets": dict(self.secrets),
-            "secrets_hidden": self.secrets.total() if self.hidden else 0,
-        }
+        found = {"success": not self.failed, **vars(self)}
+        found["folders"] = [report.as_dict() for report in self.folders]
+        found["secrets_hidden"] = self.secrets.total() if found.pop("hidden") else 0
+        return found
 
 
 def _texts(call: RememberCall, words: Sequence[str]) -> list[sources.InputText]:
@@ -333,8 +320,11 @@ def _watch(call: RememberCall, memory: rlm_mem.Memory, folder: Path, named: dict
 
 def _within(path: Path) -> str:
     """Return the name of a file for its provenance, without the name of the user's home folder."""
-    is_plain = not path.is_absolute() and ".." not in path.parts
-    return clean(str(path) if is_plain else stored_path(os.path.abspath(path)))  # noqa: PTH100 - links are kept as named
+    return clean(str(path) if _is_plain(path) else stored_path(os.path.abspath(path)))  # noqa: PTH100 - links are kept as named
+
+
+def _is_plain(path: Path) -> bool:
+    return not path.is_absolute() and ".." not in path.parts
 
 
 def _remember(
@@ -348,9 +338,10 @@ def _remember(
     if source.path is not None:
         path = source.path
         named = {**named, "source": "import", "provenance": {"path": _within(path)}}
-        is_plain = not path.is_absolute() and ".." not in path.parts
         conversation = conversation or (
-            conversation_of(str(path)) if is_plain else file_conversation(memory.store, os.path.abspath(path))  # noqa: PTH100 - links are kept as named
+            conversation_of(str(path))
+            if _is_plain(path)
+            else file_conversation(memory.store, os.path.abspath(path))  # noqa: PTH100 - links are kept as named
         )
     return memory.remember(source.text, conversation_id=conversation, progress=update, **named)
 
@@ -361,8 +352,8 @@ def _show(call: Call, outcome: _Outcome, seconds: float, *, dry_run: bool, chang
         show_folder(call, report)
     if dry_run:
         return
-    known = len(outcome.chunk_ids) - outcome.created
-    line = f"remembered {amount(outcome.created, 'chunk')}, {amount(outcome.tokens, 'token')}"
+    known = len(outcome.chunk_ids) - outcome.chunks_created
+    line = f"remembered {amount(outcome.chunks_created, 'chunk')}, {amount(outcome.total_tokens, 'token')}"
     if outcome.texts > 1:
         line += f", from {amount(outcome.texts, 'text')}"
     if known > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import rlm_mem
 from rlm_mem.cli import options
@@ -13,7 +13,7 @@ from rlm_mem.cli.ids import known_id, short_ids
 from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, moment, one_line, print_json, print_text, text
 from rlm_mem.config import MAX_NEAREST
-from rlm_mem.continuum.cases import ABOUT
+from rlm_mem.continuum.cases import ABOUT, CaseFilter
 from rlm_mem.continuum.changes import Change
 from rlm_mem.errors import InputError, NotFoundError
 
@@ -41,7 +41,7 @@ _CAPTURED = 10  # memories of a session that the list names
 def review_list(
     call: Call,
     status: Annotated[
-        Literal["open", "deferred", "approved", "rejected", "obsolete", "all"],
+        CaseFilter,
         option("--status", "STATUS", "open, deferred, approved, rejected, obsolete or all."),
     ] = "open",
 ) -> None:

@@ -7,6 +7,9 @@ from typing import Literal
 
 from rlm_mem.record import FrozenRecord
 
+QueryKind = Literal["weighted", "recent", "proven", "stable"]
+"""A query of all tiers by weight, or of one: high (of 24 hours), mid, low."""
+
 
 class MemoryHit(FrozenRecord, frozen=True):
     """One memory found by a query.

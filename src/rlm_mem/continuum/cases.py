@@ -23,6 +23,8 @@ FOLDER = "system/review"
 """Of the brain files of a namespace, the folder with the cases."""
 MAX_TITLE = 300
 DecisionWord = Literal["approved", "deferred", "rejected"]
+CaseStatus = Literal["open", "deferred", "approved", "rejected", "obsolete"]
+CaseFilter = Literal[CaseStatus, "all"]
 CLOSED = ("approved", "rejected", "obsolete")
 """States that need no further decision."""
 PROPOSED = {
@@ -94,7 +96,7 @@ class Case(msgspec.Struct, kw_only=True):
     kind: Literal["promote", "retain", "capture", "quarantine", "replace", "contradict", "forget"]
     entry: str
     title: str
-    status: Literal["open", "approved", "deferred", "rejected", "obsolete"]
+    status: CaseStatus
     opened_at: str
     question: str
     figures: dict[str, Any]

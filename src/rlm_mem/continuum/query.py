@@ -16,7 +16,7 @@ from rlm_mem import search as searching
 from rlm_mem.arguments import check_flag, check_mapping, check_words
 from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.chunk.types import shown
-from rlm_mem.continuum.answers import Hint, MemoryHit
+from rlm_mem.continuum.answers import Hint, MemoryHit, QueryKind
 from rlm_mem.continuum.mirror import key_of
 from rlm_mem.continuum.runs import read_run
 from rlm_mem.continuum.schema import TIERS
@@ -87,6 +87,29 @@ class QueryMemoryTool:
             hits = self._hits(self._store.list_chunks(tags=tags), 0.0)
             hits.sort(key=lambda hit: (-(hit.success_rate or 0.0), -hit.confidence, hit.key))
         return hits[: page(limit, "limit")]
+
+    def of_kind(
+        self,
+        kind: QueryKind,
+        goal: str,
+        *,
+        tier_weights: Mapping[str, float] | None = None,
+        min_confidence: float | None = None,
+        task_type: str | None = None,
+        include_core: bool = True,
+        limit: int = 10,
+    ) -> QueryResult:
+        """The query of a kind, with those of the arguments that apply to it; None: the default of the query."""
+        if kind == "recent":
+            return QueryResult(self.recent(goal, limit=limit))
+        if kind == "stable":
+            return QueryResult(self.stable(task_type, goal=goal, limit=limit))
+        least = {} if min_confidence is None else {"min_confidence": min_confidence}
+        if kind == "proven":
+            return QueryResult(self.proven(goal, limit=limit, **least))
+        return self.query(
+            goal, tier_weights=tier_weights, task_type=task_type, include_core=include_core, limit=limit, **least
+        )  # fmt: skip
 
     # --- the multi-tier query ----------------------------------------------------------------------------------------
 

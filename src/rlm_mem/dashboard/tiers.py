@@ -6,12 +6,12 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from urllib.parse import quote, unquote
 
 from starlette.responses import HTMLResponse
 
-from rlm_mem.continuum.cases import ABOUT
+from rlm_mem.continuum.cases import ABOUT, CaseStatus
 from rlm_mem.continuum.review import UNEXPLAINED
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.dashboard.charts import Flow, flow_chart
@@ -181,7 +181,7 @@ def _entries(memory: Memory) -> list[TieredMemory]:
 
 REVIEWER = "rlm_mem_reviewer"
 """Cookie with the reviewer's name, which prefills the form."""
-_STATES = ("open", "deferred", "approved", "rejected", "obsolete")
+_STATES = get_args(CaseStatus)
 _OPERATIONS = {"approve": "approveCase", "reject": "rejectCase", "defer": "deferCase"}
 
 

@@ -230,13 +230,13 @@ class DocumentReader:
     def __init__(self, folder: FolderPlace, root: str, options: SyncOptions, config: Config) -> None:
         self.folder = folder
         self.root = root
-        self._options = options
+        self.options = options
         self._config = config
         self._max_size = config.ingest.max_content_bytes
 
     def conversation(self, name: str) -> str:
         """Return the conversation of a file's chunks."""
-        return self._options.conversation_id or conversation_of(f"{self.root}/{name}")
+        return self.options.conversation_id or conversation_of(f"{self.root}/{name}")
 
     def digests(self, entries: Iterable[Entry]) -> dict[str, str]:
         """Return the digests of the files that can be read as text, by name."""
@@ -299,7 +299,7 @@ class DocumentReader:
 
     def _text(self, note: Note, notice: str) -> DocumentText:
         """Analyse a note; raises InputError."""
-        options, config = self._options, self._config
+        options, config = self.options, self._config
         analysed = analyse(note.text, config.ingest, config.secrets, options.secrets, sections=note.sections)
         tags = check_tags([*options.tags, *note.tags])
         origin = {"path": clean(note.where)}

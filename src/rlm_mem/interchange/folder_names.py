@@ -39,7 +39,7 @@ class FolderName:
     """The name of one folder in the records of one store.
 
     Args:
-        root: the absolute path of the folder.
+        root: the absolute path of the folder; also an attribute.
         known_as: the name that a person gave; None: it is found.
 
     Attributes:
@@ -49,7 +49,7 @@ class FolderName:
     """
 
     def __init__(self, store: ChunkStore, root: str, known_as: str | None = None) -> None:
-        self._root, self._files = root, store.files
+        self.root, self._files = root, store.files
         self._around = _repository(_brain(store))
         self._owns = names = self._names()
         self.own = names[0]
@@ -66,7 +66,7 @@ class FolderName:
 
     def _names(self) -> list[str]:
         """Return the names that the folder has by itself, the one that holds on most machines first."""
-        real, names = os.path.realpath(self._root), list(dict.fromkeys((stored_path(self._root), self._root)))
+        real, names = os.path.realpath(self.root), list(dict.fromkeys((stored_path(self.root), self.root)))
         repository = _repository(real)
         if repository is None:
             return names
@@ -105,9 +105,9 @@ class FolderName:
             and is_of_another_machine(self._files, self.name)
         ):
             raise ConflictError(
-                f"the folder {self.name} was remembered on another machine, and {self._root} differs from it, so that "
+                f"the folder {self.name} was remembered on another machine, and {self.root} differs from it, so that "
                 "syncing it would archive documents of that folder",
-                hint=f"rlm-mem remember --folder {quote(self._root)} --known-as {quote(self.name)} if it is the same "
+                hint=f"rlm-mem remember --folder {quote(self.root)} --known-as {quote(self.name)} if it is the same "
                 "folder on both machines, else with another name",
             )
 
@@ -127,9 +127,9 @@ class FolderName:
             if name not in self._owns and self._is_here(name) and not self._is_at(name):
                 raise ConflictError(
                     f"what is recorded of the folder {self.own} belongs to {name} now, so that syncing "
-                    f"{self._root} would archive its documents",
-                    hint=f"to remember {self._root} as well, give it a new name: rlm-mem remember --folder "
-                    f"{quote(self._root)} --known-as NAME",
+                    f"{self.root} would archive its documents",
+                    hint=f"to remember {self.root} as well, give it a new name: rlm-mem remember --folder "
+                    f"{quote(self.root)} --known-as NAME",
                 )
 
     def refuse_known(self, digests: Collection[str]) -> None:
@@ -144,7 +144,7 @@ class FolderName:
             if 2 * len(known) >= len(wanted):
                 is_place = name.startswith((_HERE, "~")) or Path(name).is_absolute()
                 raise ConflictError(
-                    f"{len(known)} of the {len(wanted)} documents of {self._root} are remembered of the folder {name}"
+                    f"{len(known)} of the {len(wanted)} documents of {self.root} are remembered of the folder {name}"
                     + (", which is not there" if is_place else ""),
                     hint=f"if it is the same folder, give --known-as {quote(name)}, else --known-as {quote(self.own)}",
                 )
@@ -176,7 +176,7 @@ class FolderName:
     def _is_at(self, name: str) -> bool:
         """Return whether a name is that of a place which is this folder, as after a link took the old place."""
         path = path_of_stored(name)
-        return path is not None and os.path.realpath(path) == os.path.realpath(self._root)
+        return path is not None and os.path.realpath(path) == os.path.realpath(self.root)
 
     def _is_here(self, name: str) -> bool:
         if name.startswith(_HERE) and self._around is not None:

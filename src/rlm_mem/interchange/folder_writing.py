@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks, format_time
-from rlm_mem.config import SecretAction, stored_path
+from rlm_mem.config import stored_path
 from rlm_mem.ingest.batch_index import BatchIndex
 from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.ingest.remember import store_piece
@@ -32,9 +32,8 @@ class DocumentWriter:
     """Applies the changes of single documents of a folder.
 
     Args:
-        root: the absolute path of the folder.
         known: its names in the memory.
-        secrets: what is done with secrets in texts that are updated.
+        reader: reads its files, with the options of the sync.
 
     Attributes:
         report: counts what is done; the caller starts a new one for each transaction.
@@ -43,21 +42,13 @@ class DocumentWriter:
     """
 
     def __init__(
-        self,
-        store: ChunkStore,
-        root: str,
-        known: FolderName,
-        reader: DocumentReader,
-        report: FolderReport,
-        secrets: SecretAction | None,
+        self, store: ChunkStore, known: FolderName, reader: DocumentReader, report: FolderReport
     ) -> None:
         self.report = report
         self.recorded: set[str] = set()
         self.created: list[str] = []
         self._store = store
-        self._root, self._known = root, known
-        self._reader = reader
-        self._secrets = secrets
+        self._known, self._reader = known, reader
         self._dry_run = report.dry_run
         self._linker = AutoLinker(store)
         self._index = BatchIndex(store)
@@ -114,7 +105,7 @@ class DocumentWriter:
 
     def _conversations_of(self, path: str) -> Iterable[str]:
         """Return the possible conversations of the chunks of a file without a record."""
-        own, here = self._reader.conversation(path), f"{self._root}/{path}"
+        own, here = self._reader.conversation(path), f"{self._known.root}/{path}"
         if self._known.place_is_of_another_machine:
             return [own]  # those named by the place are of the other folder
         places = (str(self._reader.folder.path / path), here, stored_path(here))
@@ -164,7 +155,8 @@ class DocumentWriter:
 
     def _update(self, chunk: Chunk, metadata: Mapping[str, Any], tags: Sequence[str]) -> None:
         if not self._dry_run:
-            changed = self._store.update_chunk(chunk.id, metadata=metadata, tags=tags, secrets=self._secrets)
+            secrets = self._reader.options.secrets
+            changed = self._store.update_chunk(chunk.id, metadata=metadata, tags=tags, secrets=secrets)
             if changed is None or changed.revision == chunk.revision:
                 return
         self.report.chunks_updated += 1
@@ -179,7 +171,7 @@ class DocumentWriter:
             for chunk in self._store.iter_chunks(conversation_id=conversation):
                 about = chunk.metadata
                 recorded_path = about.provenance.get("path")
-                is_of_file = recorded_path in (clean(path), as_given, f"{self._root}/{path}")
+                is_of_file = recorded_path in (clean(path), as_given, f"{self._known.root}/{path}")
                 if chunk.id in self.recorded:
                     continue  # recorded for a file under another name
                 if about.source == "import" and about.superseded_by is None and is_of_file:

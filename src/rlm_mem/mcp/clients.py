@@ -61,12 +61,7 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     Raises:
         InvalidConfig: the text is not a JSON object, or the entry has a form that cannot be replaced.
     """
-    try:
-        settings = read_commented(text) if text.strip() else {}
-    except (ValueError, RecursionError) as error:
-        raise InvalidConfig(
-            f"{where} is not JSON: {error}", hint="use --print and add the entry by hand"
-        ) from None
+    settings = read_json(text, where)
     servers = settings.get(table, {}) if isinstance(settings, dict) else None
     if not isinstance(servers, dict):
         raise InvalidConfig(f"{where} has an unexpected form: {table} is not an object")
@@ -91,6 +86,18 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
             hint="use --print and edit it by hand",
         )
     return made
+
+
+def read_json(text: str, where: str) -> Any:
+    """Parse the text of a settings file that is to be edited, with or without comments; an empty one is an object.
+
+    Raises:
+        InvalidConfig: it is not JSON.
+    """
+    try:
+        return read_commented(text) if text.strip() else {}
+    except ValueError as error:
+        raise InvalidConfig(f"{where} is not JSON: {error}", hint="use --print and edit it by hand") from None
 
 
 def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:

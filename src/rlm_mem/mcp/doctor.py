@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from rlm_mem.sandbox.guarantees import Guarantees
 
 OK, WARN, FAIL = "ok", "warning", "wrong"
+_Result = tuple[str, str] | tuple[str, str, str | None]
+"""State, message and remedy, if any, of a check."""
 
 _EXTRAS = {
     "llm": ("pydantic_ai", "other models than the built-in one"),
@@ -106,7 +108,7 @@ def _examine_brain(place: Path | str, namespace: str | None) -> Iterator[Diagnos
         yield _failed("store", error)
         return
     with memory:
-        checks: tuple[tuple[str, Callable[[Memory], Diagnosis]], ...] = (
+        checks: tuple[tuple[str, Callable[[Memory], _Result]], ...] = (
             ("store", _store),
             ("clock", _clock),
             ("search", _search),
@@ -115,7 +117,7 @@ def _examine_brain(place: Path | str, namespace: str | None) -> Iterator[Diagnos
         )
         for subject, check in checks:
             try:
-                yield check(memory)
+                yield Diagnosis(subject, *check(memory))
             except RlmMemError as error:
                 yield _failed(subject, error)
             except Exception as error:  # noqa: BLE001 - a check that fails is itself a finding
@@ -202,32 +204,26 @@ def _hooks(home: Path, environ: Mapping[str, str], project: Path, *, plugin: boo
                 remove = f"rlm-mem install claude-code --hooks{' --project' if file != own else ''} --remove"
                 yield Diagnosis(f"hooks {client.name}", WARN, f"set up in {file}, and by the plugin", remove)
             elif found:
-                yield _hooks_in(client, file, found, shared=file != own)
+                subject = f"hooks {client.name}" + (" (project)" if file != own else "")
+                yield Diagnosis(subject, *_hooks_in(client, file, found, shared=file != own))
 
 
-def _hooks_in(client: HookClient, file: Path, found: Mapping[str, str], *, shared: bool) -> Diagnosis:
-    subject = f"hooks {client.name}" + (" (project)" if shared else "")
+def _hooks_in(client: HookClient, file: Path, found: Mapping[str, str], *, shared: bool) -> _Result:
     again = f"rlm-mem install {client.name} --hooks{' --project' if shared else ''} writes them again."
     missing_programs = sorted(
         {_program(line) for line in found.values() if shutil.which(_program(line)) is None}
     )
     if missing_programs:
-        remedy = (
-            "Put the command on the PATH: pipx install rlm-mem" if missing_programs == ["rlm-mem"] else again
-        )
-        return Diagnosis(
-            subject,
-            FAIL,
-            f"{file} names a command that does not exist: {', '.join(missing_programs)}",
-            remedy,
-        )
+        is_by_name = missing_programs == ["rlm-mem"]
+        remedy = "Put the command on the PATH: pipx install rlm-mem" if is_by_name else again
+        return FAIL, f"{file} names a command that does not exist: {', '.join(missing_programs)}", remedy
     missing = [event for event in client.events.values() if event not in found]
     if missing:
-        return Diagnosis(subject, WARN, f"{file} lacks {', '.join(missing)}", again)
+        return WARN, f"{file} lacks {', '.join(missing)}", again
     former = sorted(set(found) - set(client.events.values()))
     if former:
-        return Diagnosis(subject, WARN, f"{file} has {', '.join(former)}, which is no longer used", again)
-    return Diagnosis(subject, OK, f"set up in {file}, for {len(found)} events")
+        return WARN, f"{file} has {', '.join(former)}, which is no longer used", again
+    return OK, f"set up in {file}, for {len(found)} events"
 
 
 def _program(line: str) -> str:
@@ -280,54 +276,49 @@ def _start(
     )
 
 
-def _store(memory: Memory) -> Diagnosis:
+def _store(memory: Memory) -> _Result:
     figures = memory.store.get_stats()
     unreadable = figures.get("unreadable_files", 0)
     size = figures.get("index_size_mb")
     kept = memory.store.backend.location if size is None else f"index of {size} MB"
     message = f"{amount(figures['chunk_count'], 'memory')} in namespace {memory.store.namespace}, {kept}"
     if unreadable:
-        return Diagnosis(
-            "store",
+        return (
             FAIL,
             f"{message}; {amount(unreadable, 'file')} cannot be read",
             "rlm-mem store check lists them.",
         )
-    return Diagnosis("store", OK, f"{message} (rlm-mem store check checks everything)")
+    return OK, f"{message} (rlm-mem store check checks everything)"
 
 
-def _clock(memory: Memory) -> Diagnosis:
+def _clock(memory: Memory) -> _Result:
     store = memory.store
     fault = store.backend.clock_fault(store.namespace, store.clock())
     if fault:
-        return Diagnosis("clock", WARN, fault, "Set the clock of the machine that is wrong.")
-    return Diagnosis("clock", OK, "no memory was stored with a clock far ahead of this one")
+        return WARN, fault, "Set the clock of the machine that is wrong."
+    return OK, "no memory was stored with a clock far ahead of this one"
 
 
-def _search(memory: Memory) -> Diagnosis:
+def _search(memory: Memory) -> _Result:
     newest = memory.store.latest(1)
     if not newest:
-        return Diagnosis("search", OK, f"nothing is remembered in namespace {memory.store.namespace} yet")
+        return OK, f"nothing is remembered in namespace {memory.store.namespace} yet"
     chunk = memory.store.get_chunk(newest[0].id, track=False)
     if chunk is None:
-        return Diagnosis(
-            "search",
-            FAIL,
-            f"the file of {newest[0].id} is missing or damaged",
-            "rlm-mem store check, then rlm-mem store repair.",
-        )
+        remedy = "rlm-mem store check, then rlm-mem store repair."
+        return FAIL, f"the file of {newest[0].id} is missing or damaged", remedy
     memory.search(chunk.content[:200], limit=1)
-    return Diagnosis("search", OK, "the index answers")
+    return OK, "the index answers"
 
 
-def _model(memory: Memory) -> Diagnosis:
+def _model(memory: Memory) -> _Result:
     configured = memory.config.llm.model
     name = memory.llm.name  # resolving it detects a missing extra or key; nothing is sent
     note = " (built in: no key, no network)" if configured == "offline" else ""
-    return Diagnosis("model", OK, f"{name}{note}")
+    return OK, f"{name}{note}"
 
 
-def _sandbox(memory: Memory) -> Diagnosis:
+def _sandbox(memory: Memory) -> _Result:
     from rlm_mem.sandbox.session import SandboxSession
 
     with SandboxSession(memory.store, config=memory.config) as session:
@@ -335,12 +326,10 @@ def _sandbox(memory: Memory) -> Diagnosis:
         escape = session.run("open('/etc/hostname').read()")
         engine = session.engine_name
     if ordinary.error is not None or "42" not in ordinary.output:
-        return Diagnosis(
-            "sandbox", FAIL, f"{engine} cannot run a program: {ordinary.error}", "Try sandbox.engine."
-        )
+        return FAIL, f"{engine} cannot run a program: {ordinary.error}", "Try sandbox.engine."
     if escape.error is None:
-        return Diagnosis("sandbox", FAIL, f"{engine} let a program open a file", "Use the engine monty.")
-    return Diagnosis("sandbox", OK, f"{engine} runs programs and denies them access to files")
+        return FAIL, f"{engine} let a program open a file", "Use the engine monty."
+    return OK, f"{engine} runs programs and denies them access to files"
 
 
 def _engines(config: Config) -> Iterator[Diagnosis]:

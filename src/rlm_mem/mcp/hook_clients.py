@@ -26,6 +26,10 @@ SECONDS: dict[str, float] = {
 }  # fmt: skip
 
 
+#: The events at which a hook gives memories to the agent.
+GIVES_CONTEXT = ("session-start", "subagent-start", "user-prompt", "tool-use")
+
+
 class HookClient(FrozenRecord, frozen=True):
     """A client that runs commands on events.
 
@@ -49,7 +53,7 @@ class HookClient(FrozenRecord, frozen=True):
     tools: str = ""
     flat: bool = False
     output: str = ""
-    takes_context: tuple[str, ...] = ("session-start", "subagent-start", "user-prompt", "tool-use")
+    takes_context: tuple[str, ...] = GIVES_CONTEXT
     transcript: Callable[[Path, Mapping[str, str], str], Path] | None = None
     milliseconds: bool = False
     max_seconds: Mapping[str, int] = {}

@@ -13,7 +13,7 @@ from typing import Any
 
 from rlm_mem.config import home_folder
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.mcp.clients import Edit, read_text
+from rlm_mem.mcp.clients import Edit, read_json, read_text
 from rlm_mem.mcp.commented_json import is_empty, read_commented, rewritten, without_empty
 from rlm_mem.mcp.hook_clients import SECONDS, HookClient, hook_client_named
 
@@ -58,8 +58,8 @@ def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] 
 def our_hooks(text: str) -> dict[str, str]:
     """Return this package's commands in a settings file, by the client's events; empty if the file is not JSON."""
     try:
-        settings = read_commented(text) if text.strip() else {}
-    except (ValueError, RecursionError):
+        settings = read_json(text, "")
+    except InvalidConfig:
         return {}
     events = settings.get("hooks") if isinstance(settings, dict) else None
     found = {}
@@ -83,12 +83,7 @@ def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *,
     Raises:
         InvalidConfig: the text is not a JSON object of the client's format, with or without comments.
     """
-    try:
-        settings = read_commented(text) if text.strip() else {}
-    except ValueError as error:
-        raise InvalidConfig(
-            f"{where} is not JSON: {error}", hint="use --print and add the hooks by hand"
-        ) from None
+    settings = read_json(text, where)
     present = settings.get("hooks", {}) if isinstance(settings, dict) else None
     if not isinstance(present, dict) or not all(isinstance(groups, list) for groups in present.values()):
         raise InvalidConfig(f"{where} has an unexpected form: hooks is not an object of lists")

@@ -26,7 +26,7 @@ from rlm_mem.capture.rules import load_limits, load_rules
 from rlm_mem.capture.transcripts import Session, SessionMessage, without_context
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, InvalidConfig, RlmMemError, StorageError
-from rlm_mem.mcp.hook_clients import HOOK_CLIENTS
+from rlm_mem.mcp.hook_clients import GIVES_CONTEXT, HOOK_CLIENTS
 from rlm_mem.store.core.brain_files import SHOWN
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def handle_event(
             if _transcript(client, event) is not None and (brain is None or (brain / "memory").is_dir()):
                 _capture(event, session, memory(own), brain, skip=True)
             return
-        gives = kind in ("session-start", "subagent-start", "user-prompt", "tool-use")
+        gives = kind in GIVES_CONTEXT
         if gives and (brain is None or (brain / "memory").is_dir()):  # else there is no memory yet
             context = _context_for(kind, event, session, project, own, memory, brain)
             if context.text:

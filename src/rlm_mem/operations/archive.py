@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Struct
 
-from rlm_mem.errors import InputError, NotFoundError
-from rlm_mem.operations.chunks import ChunkPage, IdsArguments, page_of_chunks
+from rlm_mem.errors import NotFoundError
+from rlm_mem.operations.chunks import ArchiveQuery, ChunkPage, IdsArguments, listed_chunks
 from rlm_mem.operations.consent import refuse_persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.problems import refused
+from rlm_mem.operations.problems import input_errors_as_conflicts
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
 from rlm_mem.operations.traits import chunk_reply, in_one_change
 from rlm_mem.operations.types import (
     ID_NAMES,
     ChunkId,
-    Cursor,
     DryRun,
     Limit,
     Line,
     Request,
-    Since,
+    ShownTrust,
     Tags,
-    TypeFilter,
-    Until,
     about,
 )
 
@@ -34,18 +31,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.bulk import Wanted
 
 _MAX_LISTED = 200
-
-
-class ArchiveQuery(Bounded, kw_only=True):
-    """Which deleted chunks to list."""
-
-    conversation_id: Line | None = None
-    start: Since | None = None
-    end: Until | None = None
-    type: TypeFilter | None = None
-    order: Annotated[Literal["oldest", "newest"], about("Sort order.")] = "oldest"
-    limit: Limit = 50
-    cursor: Cursor | None = None
 
 
 class RestoreResponse(Struct):
@@ -59,15 +44,7 @@ class RestoreResponse(Struct):
 
 
 def _archive(context: Context, request: ArchiveQuery) -> ChunkPage:
-    return page_of_chunks(
-        context.memory.store,
-        request,
-        request.order,
-        conversation_id=request.conversation_id,
-        chunk_type=request.type,
-        newest_first=request.order == "newest",
-        archived=True,
-    )
+    return listed_chunks(context.memory.store, request, archived=True)
 
 
 def _archived(context: Context, _: Bounded) -> Reply[ChunkOut]:
@@ -79,12 +56,11 @@ def _archived(context: Context, _: Bounded) -> Reply[ChunkOut]:
 
 
 def _restore_several(context: Context, request: IdsArguments) -> RestoreResponse:
-    done = in_one_change(context, request.ids, lambda one: context.memory.restore(one) is not None)
-    restored = [one for one in done if done[one]]
-    shown = context.memory.store.existing(restored)
-    return RestoreResponse(
-        restored, [one for one in done if not done[one]], [one for one in restored if one not in shown]
+    restored, missing = in_one_change(
+        context, request.ids, lambda one: context.memory.restore(one) is not None
     )
+    shown = context.memory.store.existing(restored)
+    return RestoreResponse(restored, missing, [one for one in restored if one not in shown])
 
 
 class ArchiveRequest(DryRun):
@@ -108,13 +84,11 @@ def _archive_several(context: Context, request: ArchiveRequest) -> ArchivedSever
     wanted: Wanted = {
         "conversation_id": request.conversation_id, "tags": request.tags, "source": request.source
     }  # fmt: skip
-    try:
+    with input_errors_as_conflicts():
         if not (request.dry_run or request.restore):
             ids = context.memory.archive(**wanted)
             refuse_persons(context, ids, "archive", "delete it by its id, which asks a person")
         ids = context.memory.archive(**wanted, restore=request.restore, dry_run=request.dry_run)
-    except InputError as error:  # no filter, which a schema cannot exclude
-        raise refused(409, error.message, hint=error.hint or "") from None
     return ArchivedSeveral(request.dry_run, len(ids), ids[:_MAX_LISTED])
 
 
@@ -133,12 +107,7 @@ class QuarantineArguments(QuarantineRequest, kw_only=True):
 class ReleaseRequest(Request):
     """The trust of the chunk after its release."""
 
-    trust: (
-        Annotated[
-            Literal["untrusted", "ordinary", "trusted"], about("Default: its trust before the quarantine.")
-        ]
-        | None
-    ) = None
+    trust: Annotated[ShownTrust, about("Default: its trust before the quarantine.")] | None = None
 
 
 class QuarantineQuery(Request):

@@ -12,15 +12,15 @@ from msgspec import Meta, Struct
 
 from rlm_mem.errors import RlmMemError
 from rlm_mem.operations import chunks, links
-from rlm_mem.operations.chunks import ChunkChange, NewChunk, UndoRequest
+from rlm_mem.operations.chunks import ChunkChange, DeleteQuery, NewChunk, UndoRequest
 from rlm_mem.operations.fitting import Reply
-from rlm_mem.operations.links import LinkRequest, LinkState
+from rlm_mem.operations.links import LinkRequest, LinkState, UnlinkQuery
 from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of, refused
 from rlm_mem.operations.remembering import RememberRequest, to_remember
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
-from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, about, matching
+from rlm_mem.operations.types import LinkType, Request, Revision, about, matching
 from rlm_mem.store.core.records import is_mirror
 
 MAX_STEPS = 5_000
@@ -59,11 +59,10 @@ class Undo(UndoRequest, tag_field="do", tag="undo", kw_only=True):
     if_revision: AtRevision | None = None
 
 
-class Delete(Request, tag_field="do", tag="delete", kw_only=True):
+class Delete(DeleteQuery, tag_field="do", tag="delete", kw_only=True):
     """`DELETE /chunks/ID`."""
 
     chunk_id: Target
-    permanent: bool = False
     if_revision: AtRevision | None = None
 
 
@@ -83,12 +82,11 @@ class Link(LinkRequest, tag_field="do", tag="link", kw_only=True):
     if_revision: AtRevision | None = None
 
 
-class Unlink(Request, tag_field="do", tag="unlink", kw_only=True):
+class Unlink(UnlinkQuery, tag_field="do", tag="unlink", kw_only=True):
     """`DELETE /chunks/ID/links/TARGET`."""
 
     chunk_id: Target
     target_id: Target
-    type: Annotated[TypeFilter, about("By default links of every type.")] | None = None
     if_revision: AtRevision | None = None
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from rlm_mem.chunk import Chunk, expiry, parse_time
 from rlm_mem.chunk.types import rank
-from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
+from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.consent import AskedPerson, ask_to_forget, persons, refuse_persons
-from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
+from rlm_mem.operations.fitting import Bounded, MayBeCut, PageQuery, Reply
 from rlm_mem.operations.operation import PREFIX, Context, Operation, Tool
-from rlm_mem.operations.problems import refused
+from rlm_mem.operations.problems import input_errors_as_conflicts, refused
 from rlm_mem.operations.shapes import (
     ChunkOut,
     ChunkSummary,
@@ -23,7 +23,6 @@ from rlm_mem.operations.shapes import (
     summary_of,
 )
 from rlm_mem.operations.traits import (
-    PageQuery,
     chunk_reply,
     decode_cursor,
     encode_cursor,
@@ -38,9 +37,7 @@ from rlm_mem.operations.types import (
     ChunkId,
     ChunkType,
     Confidence,
-    Cursor,
     Extra,
-    Limit,
     Line,
     OriginFilter,
     OriginName,
@@ -158,28 +155,29 @@ class DeleteQuery(Request):
     permanent: Annotated[bool, about("Erase it permanently, with its versions.")] = False
 
 
-class PeriodPage(PageQuery, Protocol):
-    """A request for a page of the chunks of a period."""
+class TimelineQuery(PageQuery):
+    """Which period."""
 
-    start: str | None
-    end: str | None
-
-
-class ListQuery(Bounded, kw_only=True):
-    """Which chunks to list."""
-
-    conversation_id: Line | None = None
     start: Since | None = None
     end: Until | None = None
+
+
+class ArchiveQuery(TimelineQuery):
+    """Which deleted chunks to list."""
+
+    conversation_id: Line | None = None
+    type: TypeFilter | None = None
+    order: Annotated[Literal["oldest", "newest"], about("Sort order.")] = "oldest"
+
+
+class ListQuery(ArchiveQuery):
+    """Which chunks to list."""
+
     tag: Annotated[Tags, about("Only with all of these tags.")] = field(default_factory=list)
     any_tag: Annotated[Tags, about("Only with at least one of these tags.")] = field(default_factory=list)
-    type: TypeFilter | None = None
     origin: OriginFilter | None = None
     trust: TrustFilter | None = None
-    order: Annotated[Literal["oldest", "newest"], about("Sort order.")] = "oldest"
     as_of: AsOf | None = None
-    limit: Limit = 50
-    cursor: Cursor | None = None
 
 
 class ChunkPage(MayBeCut):
@@ -272,10 +270,8 @@ def _check_period(valid_from: str | None, valid_to: str | None) -> None:
 
 def check_expiry(context: Context, expires: str | None, ttl: str | None) -> None:
     """Refuse an expiry in the past, or both a time and a lifetime, which a schema cannot exclude."""
-    try:
+    with input_errors_as_conflicts():
         expiry(expires, ttl, context.memory.store.clock())
-    except InvalidChunk as error:
-        raise refused(409, error.message) from None
 
 
 def create(context: Context, request: NewChunk) -> Reply[ChunkWritten]:
@@ -390,21 +386,30 @@ def undo(context: Context, request: UndoRequest) -> Reply[ChunkOut]:
 
 
 def _list(context: Context, request: ListQuery) -> ChunkPage:
-    return page_of_chunks(
+    return listed_chunks(
         _as_of(context, request.as_of),
         request,
-        request.order,
-        conversation_id=request.conversation_id,
         tags=request.tag,
         any_tags=request.any_tag,
-        chunk_type=request.type,
-        newest_first=request.order == "newest",
         origin=request.origin,
         trust=request.trust,
     )
 
 
-def page_of_chunks(store: ChunkStore, request: PeriodPage, order: str, **filters: Any) -> ChunkPage:
+def listed_chunks(store: ChunkStore, request: ArchiveQuery, **filters: Any) -> ChunkPage:
+    """Return a page of a list, in its order; ``filters`` as of :func:`page_of_chunks`."""
+    return page_of_chunks(
+        store,
+        request,
+        request.order,
+        conversation_id=request.conversation_id,
+        chunk_type=request.type,
+        newest_first=request.order == "newest",
+        **filters,
+    )
+
+
+def page_of_chunks(store: ChunkStore, request: TimelineQuery, order: str, **filters: Any) -> ChunkPage:
     """Return a page of the chunks of a period, with the cursor of the next one.
 
     Args:
@@ -442,13 +447,9 @@ def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
     context.check_owned(request.ids)
     theirs = persons(context, request.ids)
     asked = ask_to_forget(context, list(theirs.values())) if theirs else AskedPerson([], "")
-    done = in_one_change(context, [one for one in request.ids if one not in theirs], context.memory.delete)
-    return Forgotten(
-        [one for one in done if done[one]],
-        [one for one in done if not done[one]],
-        asked.proposed,
-        asked.note or None,
-    )
+    own = [one for one in request.ids if one not in theirs]
+    forgotten, missing = in_one_change(context, own, context.memory.delete)
+    return Forgotten(forgotten, missing, asked.proposed, asked.note or None)
 
 
 def _agent_provenance(context: Context, chunk_id: str) -> dict[str, str] | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct, json
 
-from rlm_mem.errors import AccessDenied, InputError
+from rlm_mem.errors import AccessDenied
 from rlm_mem.operations.operation import Context, Operation
-from rlm_mem.operations.problems import refused
+from rlm_mem.operations.problems import input_errors_as_conflicts
 from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import DryRun, Line, Request, about
 
@@ -70,18 +68,9 @@ def _everything(context: Context) -> Memory:
     return released_memory(context.memory)
 
 
-@contextmanager
-def _input_errors_as_conflicts() -> Iterator[None]:
-    """Refuse with 409 what a schema cannot exclude: several subjects or none, a name too common, an invalid report."""
-    try:
-        yield
-    except InputError as error:
-        raise refused(409, error.message) from None
-
-
 def _erase(context: Context, request: EraseRequest) -> Erased:
     whole = _everything(context)
-    with _input_errors_as_conflicts():
+    with input_errors_as_conflicts():
         made = whole.erase(
             person=request.person,
             source=request.source,
@@ -99,7 +88,7 @@ def _verify(context: Context, request: VerifyErasure) -> Left:
     from rlm_mem.store.core.erasing import read_report
 
     whole = _everything(context)
-    with _input_errors_as_conflicts():
+    with input_errors_as_conflicts():
         return Left(whole.verify_erasure(read_report(request.report.encode("utf-8", "replace"))))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from rlm_mem.operations.types import Request, about
+from rlm_mem.operations.types import Cursor, Limit, Request, about
 from rlm_mem.text.tokens import count_tokens, truncate_tokens
 
 _WORD_CHARS, _NAME_CHARS = 40, 120
@@ -30,6 +30,13 @@ class Bounded(Request):
         ]
         | None
     ) = None
+
+
+class PageQuery(Bounded, kw_only=True):
+    """Base of requests for a page of a list."""
+
+    limit: Limit = 50
+    cursor: Cursor | None = None
 
 
 class MayBeCut(Struct, kw_only=True):

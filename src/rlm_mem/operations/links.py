@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from rlm_mem.chunk import STATED_LINK_TYPES, SUPERSEDES
+from rlm_mem.chunk.types import Direction
 from rlm_mem.errors import NotFoundError
-from rlm_mem.operations.chunks import ChunkPage, page_of_chunks
+from rlm_mem.operations.chunks import ChunkPage, TimelineQuery, page_of_chunks
 from rlm_mem.operations.consent import AskedPerson, ask_to_replace, persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
@@ -23,9 +24,7 @@ from rlm_mem.operations.types import (
     LinkType,
     LongText,
     Request,
-    Since,
     TypeFilter,
-    Until,
     about,
 )
 
@@ -37,7 +36,7 @@ class LinkQuery(Bounded, kw_only=True):
     """Which links to list."""
 
     type: TypeFilter | None = None
-    direction: Annotated[Literal["out", "in", "both"], about("From the chunk, to it, or both.")] = "both"
+    direction: Annotated[Direction, about("From the chunk, to it, or both.")] = "both"
     limit: Limit = 50
 
 
@@ -135,15 +134,6 @@ class ConversationPage(Struct):
 
     items: list[ConversationOut]
     next_cursor: str | None
-
-
-class TimelineQuery(Bounded, kw_only=True):
-    """Which period."""
-
-    start: Since | None = None
-    end: Until | None = None
-    limit: Limit = 50
-    cursor: Cursor | None = None
 
 
 class Figures(Struct):

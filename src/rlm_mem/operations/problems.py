@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import msgspec
 
 from rlm_mem import errors
@@ -112,6 +115,15 @@ def problem(
 def refused(status: int, detail: str, *, hint: str = "", fields: list[FieldError] | None = None) -> Refused:
     """Return the refusal with the problem of these parts."""
     return Refused(problem(status, detail, hint=hint, fields=fields))
+
+
+@contextmanager
+def input_errors_as_conflicts() -> Iterator[None]:
+    """Refuse with 409 what a schema cannot exclude, such as no filter at all, or two values that exclude each other."""
+    try:
+        yield
+    except errors.InputError as error:
+        raise refused(409, error.message, hint=error.hint or "") from None
 
 
 def problem_of(error: BaseException) -> Problem:

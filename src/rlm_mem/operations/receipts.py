@@ -91,15 +91,7 @@ def _verify(context: Context, request: VerifyRequest) -> Verified:
         bundle=None if request.bundle is None else request.bundle.encode("utf-8", "replace"),
         key=request.key,
     )
-    receipt = found.receipt
-    return fill(
-        Verified,
-        found,
-        question=None if receipt is None else receipt.question.text,
-        answer=None if receipt is None else receipt.answer.content,
-        suggestion=None if receipt is None else receipt.answer.suggestion,
-        run=None if receipt is None else receipt.origin.run,
-    )
+    return fill(Verified, found, **found.about)
 
 
 OPERATIONS: tuple[Operation, ...] = (

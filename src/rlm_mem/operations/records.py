@@ -15,7 +15,7 @@ from rlm_mem.chunk.types import rank
 from rlm_mem.continuum.undoing import change_to_undo, undo_found
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.consent import persons
-from rlm_mem.operations.fitting import Bounded, MayBeCut
+from rlm_mem.operations.fitting import Bounded, MayBeCut, PageQuery
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage, fill
 from rlm_mem.operations.tokens import may_see
@@ -46,29 +46,34 @@ class TrajectoryQuery(RunsArguments):
     cursor: Cursor | None = None
 
 
-class TrajectorySummary(Struct):
-    """A recorded run; ``concluded`` and ``outcome`` are null, and figures are 0, if no end is recorded.
-
-    ``withheld`` has the ids of chunks in quarantine that the run met: its texts are hidden until they are released.
-    """
+class RunSummary(Struct):
+    """A recorded recall; `outcome` is null if no end is recorded."""
 
     id: str
     operation: str
     query: str
     started_at: str
     model: str
-    engine: str
     iterations: int
     seconds: float
     concluded: bool | None
-    stopped_by: str | None
-    usage: TokenUsage
-    cost: Decimal | None
-    error: str | None
     outcome: OutcomeWord | None
     answer: str | None
     suggestion: str | None
     withheld: list[str]
+
+
+class TrajectorySummary(RunSummary):
+    """A recorded run; ``concluded`` and ``outcome`` are null, and figures are 0, if no end is recorded.
+
+    ``withheld`` has the ids of chunks in quarantine that the run met: its texts are hidden until they are released.
+    """
+
+    engine: str
+    stopped_by: str | None
+    usage: TokenUsage
+    cost: Decimal | None
+    error: str | None
 
 
 class TrajectoryPage(MayBeCut):
@@ -124,14 +129,12 @@ class Costs(Struct):
     unpriced_calls: int
 
 
-class EventsQuery(Bounded, kw_only=True):
+class EventsQuery(PageQuery):
     """Which events of the audit log."""
 
     since: Since | None = None
     op: Annotated[str, about("Only this operation.", max_length=40)] | None = None
     chunk_id: ChunkId | None = None
-    limit: Limit = 50
-    cursor: Cursor | None = None
 
 
 class EventPage(MayBeCut):
@@ -204,23 +207,6 @@ class UndoneOut(Struct):
     ops: list[str]
     chunk_ids: list[str]
     files: list[str]
-
-
-class RunSummary(Struct):
-    """A recorded recall; `outcome` is null if no end is recorded."""
-
-    id: str
-    operation: str
-    query: str
-    started_at: str
-    model: str
-    iterations: int
-    seconds: float
-    concluded: bool | None
-    outcome: OutcomeWord | None
-    answer: str | None
-    suggestion: str | None
-    withheld: list[str]
 
 
 class RunList(MayBeCut):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
-from rlm_mem.continuum.cases import Case, order_of
+from rlm_mem.continuum.cases import Case, CaseFilter, DecisionWord, order_of
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.consent import WHERE, persons
 from rlm_mem.operations.fitting import Bounded, MayBeCut
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 _GROUP = "review"
 Decision = Literal["approve", "defer", "reject"]
-_STATUSES: dict[Decision, Literal["approved", "deferred", "rejected"]] = {
-    "approve": "approved", "defer": "deferred", "reject": "rejected",
-}  # fmt: skip
+_STATUSES: dict[Decision, DecisionWord] = {"approve": "approved", "defer": "deferred", "reject": "rejected"}
 #: Maximum number of cases that a tool lists.
 _MAX_LISTED = 50
 _WITHHELD = f"The text is in quarantine. A person can read it and decide: {WHERE}."
@@ -32,9 +30,7 @@ _WITHHELD = f"The text is in quarantine. A person can read it and decide: {WHERE
 class ReviewArguments(Bounded, kw_only=True):
     """Which cases."""
 
-    status: Annotated[
-        Literal["open", "deferred", "approved", "rejected", "obsolete", "all"], about("Which cases.")
-    ] = "open"
+    status: Annotated[CaseFilter, about("Which cases.")] = "open"
 
 
 class CaseQuery(ReviewArguments):

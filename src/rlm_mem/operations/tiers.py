@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct, field, structs, to_builtins
 
 from rlm_mem.chunk import Chunk, is_chunk_id
-from rlm_mem.continuum.answers import Hint, MemoryHit
+from rlm_mem.continuum.answers import Hint, MemoryHit, QueryKind
+from rlm_mem.continuum.schema import TierName
 from rlm_mem.errors import InvalidMemory, NotFoundError
-from rlm_mem.operations.fitting import Bounded, MayBeCut
+from rlm_mem.operations.fitting import Bounded, MayBeCut, PageQuery
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import (
     Confidence,
-    Cursor,
     DryRun,
     Limit,
     Line,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.files import TieredMemory
 
 _GROUP = "continuum"
-_Tier = Literal["high", "mid", "low", "ultra-low"]
 _Name = Annotated[str, matching("[A-Za-z0-9][A-Za-z0-9 _.-]*", max_length=200)]
 _Key = Annotated[str, about("File, file#entry or chunk id of a memory.", min_length=1, max_length=400)]
 _OneLine = Annotated[str, matching(r"[^\x00-\x1f\x7f-\x9f]*", max_length=2000)]
@@ -101,7 +100,7 @@ class Used(Struct):
 class MemoryQuery(Bounded, kw_only=True):
     """Which tiered memories."""
 
-    tier: _Tier | None = None
+    tier: TierName | None = None
     limit: Limit = 100
 
 
@@ -131,10 +130,9 @@ class TierQuery(Bounded, kw_only=True):
     """What is to be done, in words."""
 
     goal: Question
-    kind: Annotated[
-        Literal["weighted", "recent", "proven", "stable"],
-        about("All tiers by weight, or one of the queries of a single tier."),
-    ] = "weighted"
+    kind: Annotated[QueryKind, about("All tiers by weight, or one of the queries of a single tier.")] = (
+        "weighted"
+    )
     weights: TierWeights | None = None
     min_confidence: Confidence = 0.0
     task_type: _Name | None = None
@@ -182,20 +180,14 @@ def _one(context: Context, request: KeyQuery) -> MemoryOut:
 
 
 def _query(context: Context, request: TierQuery) -> MemoryHits:
-    queries = context.memory.continuum.queries
-    if request.kind == "recent":
-        return MemoryHits(queries.recent(request.goal, limit=request.limit), [])
-    if request.kind == "proven":
-        return MemoryHits(queries.proven(request.goal, limit=request.limit), [])
-    if request.kind == "stable":
-        return MemoryHits(queries.stable(request.task_type, goal=request.goal, limit=request.limit), [])
     weights = None
     if request.weights is not None:
         weights = {name.replace("_", "-"): value for name, value in to_builtins(request.weights).items()}
-    found = queries.query(
+    found = context.memory.continuum.queries.of_kind(
+        request.kind,
         request.goal,
         tier_weights=weights,
-        min_confidence=request.min_confidence,
+        min_confidence=request.min_confidence if request.kind == "weighted" else None,
         task_type=request.task_type,
         include_core=request.include_core,
         limit=request.limit,
@@ -291,12 +283,10 @@ class Cleared(Struct):
     removed: list[str]
 
 
-class JournalQuery(Bounded, kw_only=True):
+class JournalQuery(PageQuery):
     """Which entries of the journal."""
 
     op: Annotated[str, Meta(max_length=40)] | None = None
-    limit: Limit = 50
-    cursor: Cursor | None = None
 
 
 class JournalPage(MayBeCut):

@@ -7,7 +7,7 @@ import binascii
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -76,13 +76,19 @@ def matched(context: Context, *, archived: bool = False) -> Iterator[str]:
         yield chunk_id
 
 
-def in_one_change(context: Context, chunk_ids: Sequence[str], act: Callable[[str], bool]) -> dict[str, bool]:
-    """Return what `act` returns for each chunk; chunks are changed as one, then each tiered memory on its own."""
+def in_one_change(
+    context: Context, chunk_ids: Sequence[str], act: Callable[[str], bool]
+) -> tuple[list[str], list[str]]:
+    """Return the ids for which `act` returns True, and the others.
+
+    Chunks are changed as one, then each tiered memory on its own.
+    """
     wanted = check_chunk_ids(chunk_ids)  # an invalid id must not leave some of them changed
     done = dict.fromkeys(wanted, False)
     with context.memory.batch():
         done |= {one: act(one) for one in done if not is_mirror(one)}
-    return done | {one: act(one) for one in done if is_mirror(one)}
+    done |= {one: act(one) for one in done if is_mirror(one)}
+    return [one for one in done if done[one]], [one for one in done if not done[one]]
 
 
 _T = TypeVar("_T")
@@ -110,25 +116,21 @@ def decode_cursor(kind: str, cursor: str, shape: Any) -> Any:
     raise NotFoundError("there is no page at this cursor", hint="use the next_cursor of a page of this list")
 
 
-class PageQuery(Protocol):
-    """A request for a page of a list."""
-
-    limit: int
-    cursor: str | None
-
-
 def page_of(
     kind: str,
     items: Iterable[_T],
     key: Callable[[_T], Any],
     shape: Any,
-    request: PageQuery,
+    request: Any,
     *,
     descending: bool = False,
 ) -> tuple[list[_T], str | None]:
     """Return a page of items in the order of ``key``, a tuple of plain data, and the cursor of the next page or None.
 
     The position is the key of the last item returned, so it remains valid if that item is deleted.
+
+    Args:
+        request: has ``limit`` and ``cursor``.
     """
     if request.cursor is not None:
         last = decode_cursor(kind, request.cursor, shape)

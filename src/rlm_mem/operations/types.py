@@ -90,8 +90,9 @@ OriginName = Annotated[
 ]
 OriginFilter = Annotated[Origin, about("Only of this origin.")]
 TrustName = Annotated[TrustLevel, about("How far it is trusted. Default: as configured for its origin.")]
+ShownTrust = Literal["untrusted", "ordinary", "trusted"]
 TrustFilter = Annotated[
-    Literal["untrusted", "ordinary", "trusted"],
+    ShownTrust,
     about("Only with at least this trust: `ordinary` excludes untrusted text."),
 ]
 TtlText = Annotated[

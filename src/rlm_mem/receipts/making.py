@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -44,10 +44,10 @@ from rlm_mem.sandbox.values import well_formed
 from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
-    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.replaying import ReplayStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 
+_Part = TypeVar("_Part", bound=msgspec.Struct)
 _CHANGING = re.compile(rf"(['\"](?:{'|'.join(sorted(VOLATILE))})['\"]: )(?:[\d.]+|'[^']*'|None)")
 
 
@@ -147,31 +147,16 @@ class RecordedParts:
         outcome = trajectory.outcome
         assert outcome is not None
         self.question = AskedQuestion(well_formed(trajectory.query), trajectory.started_at)
-        self.steps = tuple(_step(step) for step in trajectory.steps)
-        self.replies = tuple(
-            ModelReply(
-                one.turn, one.key, well_formed(one.reply), well_formed(one.model), _optional(one.error)
-            )
-            for one in trajectory.calls
-        )
-        self.answer = GivenAnswer(
-            outcome=outcome.word,
-            content=_optional(outcome.content),
-            chunk_ids=list(outcome.chunk_ids),
-            confidence=float(outcome.confidence),
-            concluded=outcome.concluded,
-            stopped_by=outcome.stopped_by,
-            by_program=any(step.final and not step.depth for step in trajectory.steps),
-            detail=plain_json(outcome.detail),
-            suggestion=_optional(outcome.suggestion),
-        )
-        self.cost = RunCost(
+        self.steps = tuple(_part(ReceiptStep, one, reproduced=True, calls=[]) for one in trajectory.steps)
+        self.replies = tuple(_part(ModelReply, one, prompt=one.key) for one in trajectory.calls)
+        by_program = any(step.final and not step.depth for step in trajectory.steps)
+        self.answer = _part(GivenAnswer, outcome, outcome=outcome.word, by_program=by_program)
+        self.cost = _part(
+            RunCost,
+            outcome,
             turns=outcome.iterations,
-            model_calls=outcome.model_calls,
-            seconds=float(outcome.seconds),
             usage={name: int(value) for name, value in asdict(outcome.usage).items()},
             usd=None if outcome.cost is None else str(outcome.cost),
-            models=[plain_json(one) for one in outcome.models],
         )
 
 
@@ -222,20 +207,10 @@ def chunk_hash(document: Mapping[str, Any]) -> str:
     return digest(plain_json(stable_fields), "chunk")
 
 
-def _step(step: LoopStep) -> ReceiptStep:
-    return ReceiptStep(
-        turn=step.turn,
-        depth=step.depth,
-        question=well_formed(step.question),
-        programs=[well_formed(program) for program in step.programs],
-        output=well_formed(step.output),
-        error=_optional(step.error),
-        error_kind=_optional(step.error_kind),
-        chunks_read=list(step.chunks_read),
-        final=step.final,
-        reproduced=True,
-        calls=[],
-    )
+def _part(kind: type[_Part], record: object, **given: Any) -> _Part:
+    """A part of a receipt: each field as given, else that of the record with this name, as plain data."""
+    named = {name: getattr(record, name) for name in kind.__struct_fields__ if name not in given}
+    return msgspec.convert(plain_json(named) | given, kind)
 
 
 def _with_calls(step: ReceiptStep, now: ReplayStep | None, calls: list[dict[str, Any]]) -> ReceiptStep:

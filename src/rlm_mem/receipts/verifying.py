@@ -20,7 +20,16 @@ from rlm_mem.models.base import Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, existing, first_ids, supporting
 from rlm_mem.recall.outcome import outcome_word
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory
-from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, canonical, plain_json, read_bytes
+from rlm_mem.receipts.format import (
+    Altered,
+    Bundle,
+    ChunkVersion,
+    Receipt,
+    ReceiptStep,
+    canonical,
+    plain_json,
+    read_bytes,
+)
 from rlm_mem.receipts.making import RecordedParts, agrees, chunk_hash, chunk_ids_of, without_keys
 from rlm_mem.receipts.signing import fingerprint, public_key, signed_by
 from rlm_mem.receipts.tape import DIVERGED, CallRecorder, hashed
@@ -33,6 +42,8 @@ if TYPE_CHECKING:
 
 Status = Literal["holds", "changed", "altered", "not checked"]
 Verdict = Literal["holds", "changed", "incomplete", "altered"]
+_Result = tuple[Status, str]
+"""Status and detail of a check."""
 
 _RANDOM = frozenset(
     (
@@ -81,6 +92,14 @@ class Verification:
     signer: str | None = None
 
     @property
+    def about(self) -> dict[str, str | None]:
+        """Question, answer, suggestion and run of the receipt; each None if the file is not one."""
+        if self.receipt is None:
+            return dict.fromkeys(("question", "answer", "suggestion", "run"))
+        answer, question, run = self.receipt.answer, self.receipt.question.text, self.receipt.origin.run
+        return {"question": question, "answer": answer.content, "suggestion": answer.suggestion, "run": run}
+
+    @property
     def holds(self) -> bool:
         """Whether nothing was altered or changed, and chunks, steps and answer could all be checked."""
         return self.verdict == "holds"
@@ -120,9 +139,8 @@ def verify(
         return _verdict([PartCheck("file", "altered", str(error))], None, None)
     checks = [PartCheck("file", "holds", f"{len(found.parts())} parts, their order and their hashes")]
     signature, signer = _signature(found, trusted)
-    checks += [signature, *_consistency(found)]
     record = _record(found, store)
-    checks.append(record)
+    checks += [PartCheck("signature", *signature), *_consistency(found), PartCheck("record", *record)]
     if isinstance(bundle, str | Path):
         bundle = read_bytes(bundle, "bundle")
     try:
@@ -152,7 +170,8 @@ def verify(
     )
     try:
         replayed = _Replayed(found, store, notes, functions or {}, unchanged=unchanged)
-        checks += [*replayed.checks, replayed.answer(record.status == "holds")]
+        answer = replayed.answer(recorded=record[0] == "holds")
+        checks += [*replayed.checks, PartCheck("answer", *answer)]
     except InputError as error:
         if notes is None:
             raise  # of functions that the caller gave
@@ -175,23 +194,22 @@ def _verdict(checks: list[PartCheck], receipt: Receipt | None, signer: str | Non
 # --- form, signature and record ---------------------------------------------------------------------------
 
 
-def _signature(receipt: Receipt, trusted: bytes | None) -> tuple[PartCheck, str | None]:
+def _signature(receipt: Receipt, trusted: bytes | None) -> tuple[_Result, str | None]:
+    """The result for the signature, and the fingerprint of its key."""
     if receipt.signature is None:
         if trusted is not None:
-            return PartCheck("signature", "altered", "it is not signed, though a key was named"), None
-        return PartCheck("signature", "not checked", "it is not signed"), None
+            return ("altered", "it is not signed, though a key was named"), None
+        return ("not checked", "it is not signed"), None
     try:
         key = signed_by(receipt.head, receipt.signature)
     except Altered as error:
-        return PartCheck("signature", "altered", str(error)), None
+        return ("altered", str(error)), None
     name = fingerprint(key)
     if trusted is None:
-        return PartCheck(
-            "signature", "not checked", f"it matches the key {name}; name the key that you trust"
-        ), name
+        return ("not checked", f"it matches the key {name}; name the key that you trust"), name
     if key != trusted:
-        return PartCheck("signature", "altered", f"it was made with another key, {name}"), name
-    return PartCheck("signature", "holds", f"made with the key {name}"), name
+        return ("altered", f"it was made with another key, {name}"), name
+    return ("holds", f"made with the key {name}"), name
 
 
 def _consistency(receipt: Receipt) -> Iterator[PartCheck]:
@@ -220,20 +238,18 @@ def _consistency(receipt: Receipt) -> Iterator[PartCheck]:
             yield PartCheck(f"step {number}", "altered", "it is about another question")
 
 
-def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
+def _record(receipt: Receipt, store: ChunkStore | None) -> _Result:
     """Compare the receipt with the memory's own record of the run."""
     if store is None:
-        return PartCheck("record", "not checked", "no memory was given that could have a record")
+        return "not checked", "no memory was given that could have a record"
     try:
         trajectory = without_keys(load_trajectory(store, receipt.origin.run))
     except NotFoundError:
-        return PartCheck(
-            "record", "not checked", "this memory has no record of the run any more, or never had one"
-        )
+        return "not checked", "this memory has no record of the run any more, or never had one"
     except InvalidQuery as error:
-        return PartCheck("record", "altered", str(error))
+        return "altered", str(error)
     if trajectory.outcome is None:
-        return PartCheck("record", "not checked", "the record of the run has no end")
+        return "not checked", "the record of the run has no end"
     parts = RecordedParts(trajectory)
     settings = receipt.settings
     pairs: list[tuple[str, Any, Any]] = [
@@ -255,10 +271,8 @@ def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
     ]
     other = [name for name, here, there in pairs if _bytes(here) != _bytes(there)]
     if other:
-        return PartCheck(
-            "record", "altered", f"the memory's own record of the run differs in: {', '.join(other)}"
-        )
-    return PartCheck("record", "holds", "the memory's own record of the run is the same")
+        return "altered", f"the memory's own record of the run differs in: {', '.join(other)}"
+    return "holds", "the memory's own record of the run is the same"
 
 
 def _bytes(value: Any) -> bytes:
@@ -274,45 +288,33 @@ def _chunks(receipt: Receipt, store: ChunkStore) -> list[PartCheck]:
         present = store.get_many(ids, track=False)
     except InputError as error:
         return [PartCheck("chunks", "altered", str(error))]
-    found = []
-    for one in receipt.chunks:
-        part = f"chunk {one.id}"
-        if one.hash is None:
-            detail = "its version was not available when the receipt was written"
-            found.append(PartCheck(part, "not checked", detail))
-            continue
-        now = present.get(one.id)
-        if now is not None and now.revision == one.revision:
-            same = chunk_hash(now.to_dict()) == one.hash
-            found.append(
-                PartCheck(part, "holds", f"revision {one.revision}")
-                if same
-                else PartCheck(part, "altered", f"revision {one.revision} of the memory has another hash")
-            )
-            continue
-        found.append(_check_former_version(part, one.revision, one.hash, now, store, one.id))
-    return found
+    return [PartCheck(f"chunk {one.id}", *_chunk(one, present.get(one.id), store)) for one in receipt.chunks]
 
 
-def _check_former_version(
-    part: str, revision: int | None, expected_hash: str, now: Chunk | None, store: ChunkStore, chunk_id: str
-) -> PartCheck:
-    """The result for a chunk whose version differs from the one that was read."""
+def _chunk(one: ChunkVersion, now: Chunk | None, store: ChunkStore) -> _Result:
+    """The result for a version that was read, of a chunk as it is now."""
+    revision = one.revision
+    if one.hash is None:
+        return "not checked", "its version was not available when the receipt was written"
+    if now is not None and now.revision == revision:
+        if chunk_hash(now.to_dict()) == one.hash:
+            return "holds", f"revision {revision}"
+        return "altered", f"revision {revision} of the memory has another hash"
     state = (
         f"it is at revision {now.revision} now"
         if now is not None
         else "it was deleted since"
-        if store.get_archived(chunk_id) is not None
+        if store.get_archived(one.id) is not None
         else "the memory has no such chunk"
     )
-    for version in (one.chunk for one in store.history(chunk_id)):
+    for version in (former.chunk for former in store.history(one.id)):
         if version.revision == revision:
-            if chunk_hash(version.to_dict()) == expected_hash:
-                return PartCheck(part, "changed", f"{state}; revision {revision} is kept, and is as it was")
-            return PartCheck(part, "altered", f"revision {revision}, which is kept, has another hash")
+            if chunk_hash(version.to_dict()) == one.hash:
+                return "changed", f"{state}; revision {revision} is kept, and is as it was"
+            return "altered", f"revision {revision}, which is kept, has another hash"
     if now is not None and revision is not None and now.revision < revision:
-        return PartCheck(part, "altered", f"the memory is only at revision {now.revision}, not {revision}")
-    return PartCheck(part, "changed", f"{state}; revision {revision} is not kept")
+        return "altered", f"the memory is only at revision {now.revision}, not {revision}"
+    return "changed", f"{state}; revision {revision} is not kept"
 
 
 def _differences(receipt: Receipt, bundle: Bundle) -> Iterator[PartCheck]:
@@ -422,12 +424,10 @@ class _Replayed:
         self.checks: list[PartCheck] = []
         for number, (step, then) in enumerate(zip(receipt.steps, trajectory.steps, strict=True), 1):
             if step.programs:
-                status, detail = self._step(step, *player.replay_of(then))
-                self.checks.append(PartCheck(f"step {number}", status, detail))
+                found = self._step(step, *player.replay_of(then))
+                self.checks.append(PartCheck(f"step {number}", *found))
 
-    def _step(
-        self, step: ReceiptStep, now: ReplayStep | None, calls: list[dict[str, Any]]
-    ) -> tuple[Status, str]:
+    def _step(self, step: ReceiptStep, now: ReplayStep | None, calls: list[dict[str, Any]]) -> _Result:
         if now is None:
             if self._stopped_by == DIVERGED:
                 return "altered", "its programs, or those before it, make other calls than were recorded"
@@ -458,23 +458,17 @@ class _Replayed:
         what = "with the same output" if same else "so the output is another"
         return "changed", f"{noted.name} returns something else now, {what}"
 
-    def answer(self, recorded: bool) -> PartCheck:
+    def answer(self, *, recorded: bool) -> _Result:
         """The result for the answer; ``recorded``: whether the memory's own record of the run agrees."""
         answer, read = self._receipt.answer, self._read
         if not answer.concluded:
             if read and list(read) != answer.chunk_ids:
-                return PartCheck("answer", "altered", "it does not name the chunks that were read")
-            return PartCheck("answer", "holds", "the run ended without one")
+                return "altered", "it does not name the chunks that were read"
+            return "holds", "the run ended without one"
         if not answer.by_program:
             if recorded:
-                return PartCheck(
-                    "answer",
-                    "holds",
-                    "given by the caller that drove the run, as the memory's record confirms",
-                )
-            return PartCheck(
-                "answer", "not checked", "given by the caller that drove the run: no program produces it"
-            )
+                return "holds", "given by the caller that drove the run, as the memory's record confirms"
+            return "not checked", "given by the caller that drove the run: no program produces it"
         if self._final is None:
             return self._other_answer("the replay ended without an answer")
         content, chunk_ids = self._expected(self._final)
@@ -488,13 +482,13 @@ class _Replayed:
         withdrawn = content is None and answer.suggestion is None and answer.confidence == 0.0
         if self._final.confidence not in (None, answer.confidence) and not withdrawn:
             return self._other_answer(f"the programs give the confidence {self._final.confidence}")
-        return PartCheck("answer", "holds", "the programs give the same")
+        return "holds", "the programs give the same"
 
-    def _other_answer(self, detail: str) -> PartCheck:
+    def _other_answer(self, detail: str) -> _Result:
         states = {check.status for check in self.checks}
         if "altered" in states or states <= {"holds"}:
-            return PartCheck("answer", "altered", detail)
-        return PartCheck("answer", "changed" if "changed" in states else "not checked", detail)
+            return "altered", detail
+        return "changed" if "changed" in states else "not checked", detail
 
     def _expected(self, final: Final) -> tuple[str | None, list[str]]:
         """Answer and citations that the operation derives from the arguments of FINAL."""
