@@ -126,6 +126,16 @@ def test_a_change_in_another_language_is_a_change(question: str, earlier: str, l
         ),
         ("Gdzie mamy magazyn?", "Magazyn mamy na Polnej.", "Planujemy przenieść magazyn na Leśną."),
         ("Wo probt die Band?", "Die Band probt im Keller.", "Wir überlegen, ob die Band in der Aula probt."),
+        (
+            "Womit heizen wir?",
+            "Wir heizen nicht mit Öl, sondern mit Holz.",
+            "Wir kochen jetzt nicht mit Strom, sondern mit Gas.",
+        ),
+        (
+            "Wo probt der Chor?",
+            "Der Chor probt nicht im Saal, sondern im Keller.",
+            "Der Chor singt nicht auf Latein, sondern auf Polnisch.",
+        ),
     ],
 )
 def test_what_holds_elsewhere_or_is_not_sure_to_hold_does_not_come_first(

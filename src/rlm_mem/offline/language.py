@@ -17,9 +17,7 @@ from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.languages import ASKING, MAX_CHARACTERS, language_of
 from rlm_mem.text.patterns import late
-from rlm_mem.text.present import NO_TITLE
-
-_END = late(rf"(?:(?<=[。！？؟।])|(?<=[.!?])(?!\w))(?![.!?。！？؟।]){NO_TITLE}|\n+")
+from rlm_mem.text.sentences import sentences_of_lines
 
 _MIN_SHARE = (0.7, 0.5)
 """Least share of the question that a sentence must match: in words, and in pairs of characters."""
@@ -187,6 +185,6 @@ def _answers(question: str, line: _Line) -> bool:
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences of a text, by the full stops of any of these scripts, without questions."""
-    found = (part.strip() for part in _END.split(text))
-    return [one[:MAX_CHARACTERS] for one in found if one and not one.endswith(("?", "？", "؟"))]
+    """The sentences of a text, without questions."""
+    found = (text[start:end] for start, end in sentences_of_lines(text))
+    return [one[:MAX_CHARACTERS] for one in found if not one.endswith(("?", "？", "؟"))]

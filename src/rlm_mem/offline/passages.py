@@ -9,16 +9,9 @@ from functools import cached_property
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text.analysis import PARTS, get_analyser
 from rlm_mem.text.patterns import late
+from rlm_mem.text.sentences import sentences_of_lines
 
 _WORD = late(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
-_SENTENCE = late(
-    r"[^.!?\n]*(?:(?:[.!?](?=\w|\.?/)|(?:(?<=\b(?:Mr|Ms|Dr|St))|(?<=\bMrs)|(?<=\bProf)|(?<=\b[A-HJ-Z])(?=.[ ][A-Z])"
-    r"|(?<=\b[Nn][or])(?=.[ ]\d))\.)"
-    r"[^.!?\n]*)*"
-    r"(?:[.!?]+[\"”')\]]*|\n|$)"
-)
-
-
 _HYPHEN = late("-")
 _COMPOUND = late(r"[-_/=]|[a-z][A-Z]|\w\.\w")
 """Marks the parts of compounds: "client-side", "max_size", "maxSize"."""
@@ -191,11 +184,9 @@ _LINK_TARGET = late(r"\.\. _|\[[^\]\n]{1,200}\]:\s")
 
 
 def split_sentences(text: str, *, of_document: bool = False) -> list[Sentence]:
-    """Split at stops, question and exclamation marks and line breaks, not inside words, numbers, names or paths."""
-    found = []
-    for match in _SENTENCE.finditer(text):
-        piece = match.group()
-        stripped = piece.strip()
-        if stripped and any(char.isalnum() for char in stripped) and not _LINK_TARGET.match(stripped):
-            found.append(Sentence(stripped, match.start() + piece.index(stripped[0]), of_document))
-    return found
+    """The sentences of a text, except definitions of link targets."""
+    return [
+        Sentence(text[start:end], start, of_document)
+        for start, end in sentences_of_lines(text)
+        if any(map(str.isalnum, text[start:end])) and not _LINK_TARGET.match(text, start)
+    ]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rlm_mem.text.statements import statements_in as statements_in
     from rlm_mem.text.tokens import texts_within as texts_within
 
-ANALYSIS_VERSION = 6
+ANALYSIS_VERSION = 7
 """Incremented whenever terms or flags change meaning; an index of another version must be rebuilt."""
 
 __getattr__, __all__ = loader(

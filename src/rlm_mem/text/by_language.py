@@ -96,10 +96,10 @@ HINTS = Expressions(
         english="starting effective beginning since new newly correction corrections corrected update updated updates "
         "edit actually wrong mistake mistaken misread misheard mistyped typo scratch instead successor passed became "
         "become becomes turned formerly previously gone went so hence therefore thus because",
-        german="neue neuer neues neuen neuem seit statt stattdessen künftig nunmehr mittlerweile inzwischen sondern "
+        german="neue neuer neues neuen neuem seit statt stattdessen künftig nunmehr mittlerweile inzwischen "
         "letztlich schließlich korrektur berichtigung aktualisierung zurückgekehrt",
         french="nouveau nouvelle finalement désormais dorénavant depuis rectification rectificatif actualisation",
-        spanish="desde nuevo nueva nuevos nuevas corrección rectificación actualización sino",
+        spanish="desde nuevo nueva nuevos nuevas corrección rectificación actualización",
         italian="nuovo nuova nuovi nuove ormai invece infine correzione rettifica aggiornamento",
         polish="nowy nowa nowe nowego nowej odtąd zamiast ostatecznie korekta sprostowanie aktualizacja",
     ),

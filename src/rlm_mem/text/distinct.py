@@ -43,9 +43,10 @@ from rlm_mem.text.factuality import (
     is_temporary,
 )
 from rlm_mem.text.patterns import late, signed, word_set
-from rlm_mem.text.present import LONGEST, NO_TITLE, WORD, PresentQuestion, stems_in
+from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
+from rlm_mem.text.sentences import sentences_of_lines
 
-_SENTENCE = late(rf"(?<=[.!?;]){NO_TITLE}\s+|\n+")
+_PART_END = late(r"(?<=;)\s+")
 _OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
 _REPORTS = word_set("told says said tells writes wrote")
 OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
@@ -199,7 +200,13 @@ def _names_answer(earlier: str, value: Set[str], analyser: Analyser) -> bool:
 @lru_cache(maxsize=64)
 def sentences(text: str, analyser: Analyser) -> tuple[tuple[str, Set[str]], ...]:
     """Sentences of a text with their stems, cached because a note is compared with several others."""
-    return tuple((one, stems_in(one, analyser)) for one in _SENTENCE.split(text[:LONGEST]) if one.strip())
+    parts = (
+        one
+        for start, end in sentences_of_lines(text[:LONGEST])
+        for one in _PART_END.split(text[start:end])
+        if one
+    )
+    return tuple((one, stems_in(one, analyser)) for one in parts)
 
 
 class Says(NamedTuple):

@@ -14,18 +14,12 @@ from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS
 from rlm_mem.text.languages import is_foreign
 from rlm_mem.text.options import options_of
 from rlm_mem.text.patterns import late, signed, word_set
-from rlm_mem.text.sentences import MONTH_AFTER_DAY
 from rlm_mem.text.wording import CORRECTIONS
 
 LONGEST = 2_000
 """Number of characters read per text."""
 WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
 """A word, possibly with an inner apostrophe, point or colon: "don't", "3.12", "9:30"."""
-NO_TITLE = (
-    r"(?<!\bM\.)(?<!\b(?:[DM]r|[FHS]r|Ms|St|Nr|Sg)\.)(?<!\b(?:Mrs|Mme|Sra|ing|inż|mgr)\.)(?<!\b(?:Prof|Dott)\.)"
-    rf"(?!(?:(?<=\b\d\.)|(?<=\b\d\d\.))\s(?:[a-zß-öø-ÿ]|{MONTH_AFTER_DAY}))"
-)
-"""A place not after an abbreviated title or the number of a day, whose full stop ends no sentence; it is a pattern."""
 _DIGIT = late(r"\d")
 _PLAIN = late(r"[^\W_]+")
 ROLES = word_set("user human assistant agent system model bot ai me")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 from rlm_mem.text.patterns import late, word_set
 
@@ -15,7 +16,7 @@ from rlm_mem.text.patterns import late, word_set
 TITLES = word_set(
     """
     mr mrs ms mx dr prof rev hon st sr jr mt gen col sgt capt lt maj cpl adm gov sen rep pres supt
-    messrs mme mlle hr fr vs cf e.g i.e eg ie viz approx ca al eds trans dept univ assn bros
+    messrs mme mlle hr fr sra dott ing inż mgr vs cf e.g i.e eg ie viz approx ca al eds trans dept univ assn bros
     """
 )
 # These do not end a sentence before a number: "No. 5", "Fig. 3", "Mar. 12"; but "I said no. We left".
@@ -32,7 +33,7 @@ _SHORTENED = word_set(
     """
 )
 
-MONTH_AFTER_DAY = (
+_MONTH_AFTER_DAY = (
     r"(?:Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|Apr(?:il)?|Mai|Juni?|Juli?|Aug(?:ust)?|Sept?(?:ember)?|Okt(?:ober)?"
     r"|Nov(?:ember)?|Dez(?:ember)?)\b"
 )
@@ -40,10 +41,11 @@ MONTH_AFTER_DAY = (
 
 # Each pattern begins with a set of characters, so that the search skips to the next stop. A set with characters beyond
 # Latin-1 takes a quarter of a millisecond to compile, and an ASCII text needs none.
-_SPACED_END = r"""(?<=[.!?…])(?<![.!?…].)[.!?…]*+["'”’»)\]]*+(?=\s)"""
-_END = late(rf"""[.!?…。！？｡](?:{_SPACED_END}|(?<=[。！？｡])[。！？｡]*["'”’」』）)\]]*)""", re.DOTALL)
+_SPACED_END = r"""(?<=[.!?…؟।])(?<![.!?…].)[.!?…]*+["'”’»)\]]*+(?=\s)"""
+_END = late(rf"""[.!?…؟।。！？｡](?:{_SPACED_END}|(?<=[。！？｡])[。！？｡]*["'”’」』）)\]]*)""", re.DOTALL)
 _ASCII_END = late("[.!?]" + "".join(filter(str.isascii, _SPACED_END)), re.DOTALL)
 space_at: Callable[[str, int, int], re.Match[str]] = re.compile(r"\s*").match  # type: ignore[assignment]  # never None
+_LINE_END = late(r"\n+")
 _OPENERS = "\"'“‘«([{¿¡-–—*_ "
 _LOOK_BACK = 24  # characters; longer than any listed abbreviation
 
@@ -72,6 +74,12 @@ def sentences(
         if last > begin:
             spans.append((begin, last))
     return spans
+
+
+def sentences_of_lines(text: str) -> list[tuple[int, int]]:
+    """Spans of the sentences of a text in which line breaks end sentences, and any letter may begin one."""
+    starts = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
+    return [span for start, end in pairwise(starts) for span in sentences(text, start, end, lower_case=True)]
 
 
 def _ends(text: str, mark: int, after: int, begin: int, stop: int, lower_case: bool) -> bool:
@@ -116,7 +124,7 @@ _OPENING_WORDS = word_set(
     """
 )
 _WORD = late(r"[^\W\d_]+")
-_MONTH = late(MONTH_AFTER_DAY)
+_MONTH = late(_MONTH_AFTER_DAY)
 
 
 def _is_opening(text: str, position: int, stop: int) -> bool:

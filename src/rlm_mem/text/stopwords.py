@@ -36,10 +36,10 @@ ways well went will within without wow yes
 """
 
 _OTHERS: dict[str, str] = {
-    "german": """aber als am an auch auf aus bei bin bis da damit dann das dass dem den der des die dies diese dieser
-        dieses doch du durch ein eine einem einen einer eines er es für hab habe haben hat hatte ich ihr im in ist ja
-        kann kein keine mein mich mir mit nach nicht noch nur ob oder ohne schon sein seine sich sie sind so um und
-        uns unser vom von vor war waren was wenn wer wie wir wird wo zu zum zur über""",
+    "german": """aber als am an auch auf aus bei bin bis da damit dann das dass dem den denn der des die dies diese
+        dieser dieses doch du durch ein eine einem einen einer eines er es für hab habe haben hat hatte ich ihr im in
+        ist ja kann kein keine mein mich mir mit nach nicht noch nur ob oder ohne schon sein seine sich sie sind so
+        sondern um und uns unser vom von vor war waren was wenn wer wie wir wird wo zu zum zur über""",
     "french": """à ai au aux avec c ce ces cette d dans de des du elle elles en es est et été eu il ils j je l la le
         les leur leurs lui m ma mais me même mes moi mon n ne nos notre nous on ont ou où par pas pour qu que qui s
         sa se ses son sont sur t ta te tes toi ton tu un une vos votre vous y""",
