@@ -565,9 +565,11 @@ def _clean_versions(writer: NamespaceWriter, erased_ids: set[str], ends: Ends) -
     Args:
         ends: the end of the validity of a chunk before it was replaced.
     """
-    for page in writer.pages() if erased_ids else ():
+    versioned = writer.versioned() if erased_ids else []
+    for start in range(0, len(versioned), _LOT):
+        lot = writer.states(versioned[start : start + _LOT])
         with writer.transaction() as transaction:
-            for former in (one for state in page for one in writer.former(state.id)):
+            for former in (one for chunk_id in lot for one in writer.former(chunk_id)):
                 by, links = former.metadata.superseded_by, former.links
                 former.links = [link for link in links if link.target_id not in erased_ids]
                 if by in erased_ids:
