@@ -199,6 +199,23 @@ def test_the_command_erases_and_says_what_it_cannot_reach(
         assert_gone(memory, one)
 
 
+def test_its_lines_are_taken_out_of_a_long_log_wherever_they_are(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        store = memory.store
+        one = store.create_chunk(SECRET).id
+        for _ in range(3):
+            with store.batch():
+                for number in range(200):
+                    store.create_chunk(f"The mole has {number} stones.")
+            store.update_chunk(one, f"{LATER} {len(memory.history(one))} times.")
+        assert memory.delete(one, permanent=True)
+        events = [event for event in store.events() if event.get("chunk_id") == one]
+        assert [event["op"] for event in events] == ["erase"]
+        assert len([event for event in store.events() if event.get("erased")]) == 4
+        left = everything(memory)
+        assert [trace for trace in TRACES if trace in left] == []
+
+
 @pytest.mark.parametrize("way", ["plain", "if-match", "batch"])
 def test_over_http_it_leaves_no_trace_either(tmp_path: Path, way: str) -> None:
     with Memory.open(tmp_path) as memory, client_of(tmp_path) as client:

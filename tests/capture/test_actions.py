@@ -69,6 +69,17 @@ def test_a_command_is_told_the_memory_that_speaks_to_it_once(
     assert remembered[BUILD] in act({"command": ["docker", "build", "-t", "ledger", "."]}, client)
 
 
+@pytest.mark.local_only("about the lock of the files")
+def test_a_command_is_told_and_it_is_recorded_while_another_process_is_writing(
+    act: Act, memory: Memory, remembered: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLM_MEM_STORE_LOCK_WAIT_SECONDS", "0")
+    with memory.store.batch():
+        memory.remember("The depot opens at seven.")
+        assert remembered[RULE] in act({"command": COMMAND})
+        assert act({"command": COMMAND}) == "", "told again"
+
+
 def test_routine_work_is_told_nothing(act: Act, remembered: dict[str, str]) -> None:
     for command in (
         "git status --short",

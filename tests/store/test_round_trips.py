@@ -55,7 +55,7 @@ def test_each_operation_takes_few_round_trips(opened: Sequence[Any], dsn: str, t
             taken[name] = round_trips(opened, tmp_path / name, lambda operation=operation: operation(1))
     most = {
         "get": 1, "list": 1, "search": 2, "recall": 55, "link": 7, "update": 7, "rewrite": 9, "archive": 5,
-        "restore": 7, "erase": 150, "consolidate": 30, "figures": 1, "links of several": 2, "neighbours of several": 2,
+        "restore": 7, "erase": 115, "consolidate": 30, "figures": 1, "links of several": 2, "neighbours of several": 2,
         "costs of 30 runs": 6,
     }  # fmt: skip
     over = {name: number for name, number in taken.items() if not 0 < number <= most[name]}

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from rlm_mem import Memory
-from rlm_mem.errors import InvalidChunk, StorageError
+from rlm_mem.config import Config
+from rlm_mem.errors import InvalidChunk, StorageError, StoreLocked
 from rlm_mem.interchange.export import export_store
 from rlm_mem.search import passages, search
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -155,6 +156,43 @@ def test_a_look_waits_for_no_writer(base: Path) -> None:
             assert search(store, "larch") == []
             assert time.monotonic() - started < store.config.store.lock_wait_seconds / 2
         until(lambda: search(store, "larch"), "the edit")
+
+
+def test_a_store_is_opened_and_read_while_another_process_is_writing(base: Path) -> None:
+    impatient = Config.load(None, environ={}, store={"lock_wait_seconds": 0.0})
+    with ChunkStore(base) as writer:
+        mast = writer.create_chunk("The mast is of oak.").id
+        with writer.batch():
+            writer.create_chunk("The keel is of iron.")
+            assert list((base / ".tmp").iterdir()), "the file of a chunk that is not committed"
+            with ChunkStore(base, config=impatient) as reader:
+                assert [hit.chunk_id for hit in search(reader, "mast")] == [mast]
+                assert search(reader, "keel") == []
+                with pytest.raises(StoreLocked):
+                    reader.create_chunk("The sail is of hemp.")
+        with ChunkStore(base, config=impatient) as reader:
+            assert search(reader, "keel")
+
+
+def test_a_store_whose_files_were_edited_is_read_while_another_process_is_writing(base: Path) -> None:
+    impatient = Config.load(None, environ={}, store={"lock_wait_seconds": 0.0})
+    with ChunkStore(base) as writer:
+        mast = writer.create_chunk("The mast is of oak.").id
+        edit(only_file(base), content="The mast is of larch.")
+        with writer.batch():
+            writer.create_chunk("The keel is of iron.")
+            reader = ChunkStore(base, config=impatient)
+            assert [hit.chunk_id for hit in search(reader, "mast")] == [mast]
+    with reader:
+        until(lambda: search(reader, "larch"), "the edit")
+
+
+def test_the_file_that_a_killed_writer_left_is_removed_on_opening(base: Path) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("The mast is of oak.")
+        (base / ".tmp" / "half.tmp").write_bytes(b"of a killed writer")
+        with ChunkStore(base):
+            assert not list((base / ".tmp").iterdir())
 
 
 def test_a_file_edited_while_open_is_read_as_it_is_and_indexed_on_the_way(base: Path) -> None:

@@ -22,7 +22,7 @@ from rlm_mem import capture
 from rlm_mem.capture.actions import action_context, action_text
 from rlm_mem.capture.context import AgentContext, prompt_context, session_context
 from rlm_mem.capture.projects import Project, project_of
-from rlm_mem.capture.rules import load_limits, load_rules
+from rlm_mem.capture.rules import CaptureLimits, load_limits, load_rules
 from rlm_mem.capture.transcripts import Session, SessionMessage, without_context
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, InvalidConfig, RlmMemError, StorageError
@@ -101,7 +101,9 @@ def handle_event(
     if kind == "user-prompt" and not _prompt(event):
         return  # Qwen Code runs this hook again with every result of a tool
     is_paused = paused() is not None
-    if kind == "tool-use" and (is_paused or not load_limits(brain).tool_tokens):
+    gives = not is_paused and kind in GIVES_CONTEXT
+    limits = load_limits(brain) if gives else CaptureLimits()
+    if kind == "tool-use" and not (gives and limits.tool_tokens):
         return
     project = project_of(_folder(event))
     own = namespace or (project.namespace if project is not None else None)
@@ -116,9 +118,8 @@ def handle_event(
             if _transcript(client, event) is not None and (brain is None or (brain / "memory").is_dir()):
                 _capture(event, session, memory(own), brain, skip=True)
             return
-        gives = kind in GIVES_CONTEXT
         if gives and (brain is None or (brain / "memory").is_dir()):  # else there is no memory yet
-            context = _context_for(kind, event, session, project, own, memory, brain)
+            context = _context_for(kind, event, session, project, own, memory, limits)
             if context.text:
                 give(context.text)
                 if kind != "subagent-start":  # its context is not that of the session
@@ -147,9 +148,8 @@ def _context_for(
     project: Project | None,
     own: str | None,
     memory: Callable[[str | None], Memory],
-    brain: Path | None,
+    limits: CaptureLimits,
 ) -> AgentContext:
-    limits = load_limits(brain)
     shared = memory(None)
     project_memory = memory(own) if own is not None and own != shared.store.namespace else None
     known = _shown_chunks(shared)

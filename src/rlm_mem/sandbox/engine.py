@@ -23,8 +23,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import Future, InvalidStateError, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -258,7 +257,7 @@ class Calls:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._jobs: queue.SimpleQueue[_Job | None] | None = None
-        self._current: Future[Any] | None = None
+        self._current: _Job | None = None
         self._pid = os.getpid()
         self._ident: int | None = None
 
@@ -278,16 +277,15 @@ class Calls:
             TimeoutError: it took too long.
             Exception: what the function raised.
         """
-        outcome: Future[Any] = Future()
-        work = partial(contextvars.copy_context().run, function, *args, **keywords)
+        job = _Job(partial(contextvars.copy_context().run, function, *args, **keywords))
         with self._guard:
             if self._jobs is None or self._pid != os.getpid():
                 self._start()
-            self._current = outcome
+            self._current = job
             assert self._jobs is not None
-            self._jobs.put((work, outcome))
+            self._jobs.put(job)
         try:
-            ended, _ = wait([outcome], min(max(0.0, seconds), threading.TIMEOUT_MAX))
+            ended = job.wait(min(max(0.0, seconds), threading.TIMEOUT_MAX))
         except BaseException:
             # Ctrl-C while waiting.
             self.abandon()
@@ -297,18 +295,17 @@ class Calls:
             raise TimeoutError("a host function exceeded the program's time and was abandoned")
         with self._guard:
             self._current = None
-        return outcome.result()
+        return job.result()
 
     def abandon(self) -> None:
         """Stop waiting for the current call, if any; the next one gets a new thread."""
         with self._guard:
-            outcome, self._current = self._current, None
-            if outcome is None or outcome.done():
+            job, self._current = self._current, None
+            if job is None or not job.end(
+                error=SessionCancelled("the program was cancelled while it waited for a host function")
+            ):
                 return
             self._end()
-        why = SessionCancelled("the program was cancelled while it waited for a host function")
-        with suppress(InvalidStateError):  # the call ended at the same moment
-            outcome.set_exception(why)
 
     def close(self) -> None:
         """End the thread."""
@@ -330,19 +327,53 @@ class Calls:
             self._ident = None
 
 
-_Job = tuple[Callable[[], Any], "Future[Any]"]
+class _Job:
+    """One call and how it ended: once, by its thread or by being abandoned.
+
+    A program may make thousands of calls: two locks take a third of the time of a future and its condition.
+    """
+
+    __slots__ = ("_ended", "_error", "_open", "_value", "work")
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work = work
+        self._open = threading.Lock()  # taken by whoever ends the job
+        self._ended = threading.Lock()  # held until then
+        self._ended.acquire()
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def end(self, value: Any = None, error: BaseException | None = None) -> bool:
+        """End the job, with an error or a value; return False if it has ended already."""
+        if not self._open.acquire(blocking=False):
+            return False
+        self._value, self._error = value, error
+        self._ended.release()
+        return True
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end, in one thread only; return False if it does not come in time."""
+        return self._ended.acquire(timeout=seconds)
+
+    def result(self) -> Any:
+        """Return the value of a job that has ended, or raise its error."""
+        if self._error is None:
+            return self._value
+        try:
+            raise self._error
+        finally:
+            del self  # the traceback of the error has this frame
 
 
 def _run_jobs(jobs: queue.SimpleQueue[_Job | None]) -> None:
     while (job := jobs.get()) is not None:
-        work, outcome = job
-        with suppress(InvalidStateError):  # it was abandoned meanwhile
-            try:
-                value = work()
-            except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
-                outcome.set_exception(error)
-            else:
-                outcome.set_result(value)
+        try:
+            value = job.work()
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
+            job.end(error=error)
+        else:
+            job.end(value)
+        del job  # and what it holds, while this thread waits for the next
 
 
 class _InterruptListener:

@@ -534,6 +534,14 @@ class BackendContract(StoreFixtures):
         assert search(store, "walnut", limit=20) == hits
         assert check(store) == []
 
+    def test_chunks_with_former_versions_are_named(self, store: ChunkStore) -> None:
+        """An erasure takes links out of former versions, and asks for the chunks that have any."""
+        kept, changed = store.create_chunk("walnut"), store.create_chunk("hazel")
+        store.update_chunk(changed.id, "changed hazel")
+        named = store.backend.versioned(store.namespace)
+        assert changed.id in named
+        assert kept.id not in named
+
     def test_a_backup_holds_everything(
         self, store: ChunkStore, tmp_path: Path, moved_clock: MovedClock
     ) -> None:

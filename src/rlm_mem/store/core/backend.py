@@ -177,6 +177,9 @@ class Backend(Protocol):
     def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:
         """Return the kept versions with a revision below ``below``, oldest first."""
 
+    def versioned(self, namespace: str) -> list[str]:
+        """Return the ids of chunks with former versions; in a folder also those of other namespaces."""
+
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
         """Append events to the audit log.
 

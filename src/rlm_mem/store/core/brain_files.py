@@ -37,8 +37,8 @@ SHOWN = "index/told.json"
 """The ids of the chunks that hooks have shown to each session, so that they are not shown twice."""
 _NAMED_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")
 """What may be the id of a chunk in a brain file or a line of the audit log, also after an escaped line break."""
-_FEW = 4
-"""Lines that are not worth to be divided (``concerned``)."""
+_FEW, _MANY = 4, 256
+"""Lines that are not worth to be divided, and lines that are examined together (``concerned``)."""
 _MAX_ID = 126
 """Characters of the longest id of a chunk."""
 
@@ -467,7 +467,8 @@ def concerned(lines: Sequence[bytes], concerns: Callable[[bytes], bool]) -> Iter
 
     It is asked of many lines together first: an erasure concerns few lines, and parsing all of them takes long.
     """
-    waiting = [(0, len(lines))]
+    starts = range(0, len(lines), _MANY)
+    waiting = [(start, min(start + _MANY, len(lines))) for start in reversed(starts)]
     while waiting:
         start, end = waiting.pop()
         if start == end or not concerns(b"\n".join(lines[start:end])):

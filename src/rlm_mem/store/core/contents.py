@@ -90,6 +90,10 @@ class NamespaceReader:
             return []
         return [one.chunk for one in self._backend.former_versions(self.namespace, chunk_id, below=below)]
 
+    def versioned(self) -> list[str]:
+        """Return the ids of chunks with former versions, perhaps with some of other namespaces."""
+        return self._backend.versioned(self.namespace)
+
     def events(self) -> Iterator[dict[str, Any]]:
         """Yield the events of the audit log, oldest first, each with its namespace."""
         found = self._backend.read_events(namespace=self.namespace, since=None, op=None, chunk_id=None)

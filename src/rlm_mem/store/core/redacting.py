@@ -26,6 +26,8 @@ from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter
 from rlm_mem.store.core.erasure_marks import Ends
 from rlm_mem.store.core.erasure_report import Matcher, of_namespace
 
+_LOT = 200
+"""Number of chunks whose former versions are cleaned in one transaction."""
 _PLACEHOLDER = "[erased]"
 _GONE = "erased"
 """Stands for the id of an erased chunk in a text or its front matter."""
@@ -141,9 +143,11 @@ class Redaction:
         Args:
             ends: the end of the validity of a chunk before it was replaced.
         """
-        for page in writer.pages() if self._erased_ids else ():
+        versioned = writer.versioned() if self._erased_ids else []
+        for start in range(0, len(versioned), _LOT):
+            lot = writer.states(versioned[start : start + _LOT])
             with writer.transaction() as transaction:
-                for former in (one for state in page for one in writer.former(state.id)):
+                for former in (one for chunk_id in lot for one in writer.former(chunk_id)):
                     by, links = former.metadata.superseded_by, former.links
                     former.links = [link for link in links if link.target_id not in self._erased_ids]
                     if by in self._erased_ids:

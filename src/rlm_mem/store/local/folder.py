@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -175,16 +176,22 @@ class Layout:
             if self.base.name == "memory" or not name.startswith("../"):
                 yield name, self.absolute(name), content
 
-    def own_files(self) -> Iterator[Path]:
-        """Yield the files below the folders of the store, and of the brain: its own folder may hold others, too."""
-        yield from self.all_files(self.base)
+    def own_files(self, named: re.Pattern[str]) -> Iterator[Path]:
+        """Yield the files with such a name below the folders of the store, and of the brain.
+
+        The folder of the brain itself may hold others, too.
+        """
+        yield from self.all_files(self.base, named)
         around = {one.partition("/")[0] for one, folder in FOLDERS.items() if folder.owner != "store"}
         for place in (self.base.parent / one for one in sorted({"namespaces", *around} - {"memory"})):
             if self.base.name == "memory" and not place.is_symlink():
-                yield from self.all_files(place)
+                yield from self.all_files(place, named)
 
-    def all_files(self, top: Path | None = None) -> Iterator[Path]:
+    def all_files(self, top: Path | None = None, named: re.Pattern[str] | None = None) -> Iterator[Path]:
         """Yield all files below a folder (None: of the brain); in the store also what is behind links to folders.
+
+        Args:
+            named: matches the names of the files to yield; None: of all.
 
         Raises:
             StorageError: a folder cannot be read.
@@ -210,7 +217,7 @@ class Layout:
                 below[:] = [
                     one for one in below if folder / one == self.base or not (folder / one).is_symlink()
                 ]
-            yield from (folder / one for one in names)
+            yield from (folder / one for one in names if named is None or named.fullmatch(one))
 
     def folders(self) -> list[str]:
         """Return the relative paths of the existing folders of chunk files."""

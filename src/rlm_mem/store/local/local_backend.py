@@ -498,6 +498,9 @@ class LocalBackend(LocalIndex, Backend):
             if is_chunk_id(folder.name):
                 yield folder
 
+    def versioned(self, namespace: str) -> list[str]:  # noqa: ARG002 - one folder
+        return [folder.name for folder in self._kept_versions()]
+
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
         """Yield the former versions that do not validate, and the files that a repair replaced."""
         names = dict(self.connection.execute("SELECT ns, name FROM namespaces"))

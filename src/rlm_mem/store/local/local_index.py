@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rlm_mem.config import Config
-from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageError, StoreFull
+from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageError, StoreFull, StoreLocked
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import local
@@ -163,13 +163,14 @@ class LocalIndex:
         self._discard_unsynced_index()
         try:
             self._catch_up()
-        except StoreFull as error:
+        except (StoreFull, StoreLocked) as error:
             connection = self.connection
             filled = connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone()
             if not (filled and self._is_current(connection)):
                 raise
-            # Reading needs no space, and a later look catches up.
-            _logger.warning("%s; what changed in the files since is indexed once there is space", error)
+            # Reading needs neither space nor the lock, and a later look catches up.
+            later = "once there is space" if isinstance(error, StoreFull) else "once the lock is free"
+            _logger.warning("%s; what changed in the files since is indexed %s", error, later)
         self._connections.schedule_look()
 
     def _catch_up(self) -> None:
@@ -495,7 +496,10 @@ class LocalIndex:
             leftovers = self.layout.unfinished.is_dir() and any(self.layout.unfinished.iterdir())
             if only_folders is None and not stale:
                 folders = changed_folders(connection, self.layout, full=full, racy=not quick)
-            if not folders and not paths and not stale and not leftovers:
+            # Without a redo record, leftovers are of a write in progress if the lock is held.
+            if not (folders or paths or stale) and not (
+                leftovers and (self.layout.is_interrupted() or self._is_lock_free(connection))
+            ):
                 return SyncReport()
             with self._index_transaction(connection, wait_seconds):
                 finished = local.finish_writes(self.layout) if leftovers else []
@@ -514,6 +518,18 @@ class LocalIndex:
                 len(report.added), len(report.changed), len(report.removed), len(report.unreadable),
             )  # fmt: skip
         return report
+
+    def _is_lock_free(self, connection: sqlite3.Connection) -> bool:
+        """Return whether no other process holds the write lock."""
+        try:
+            self._mark.begin(connection, 0.0)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        schema.roll_back(connection)
+        self._mark.end(connection)
+        return True
 
     @contextlib.contextmanager
     def _index_transaction(

@@ -35,7 +35,7 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
     if index.read_only:
         raise StoreReadOnly(f"the store {index.layout.base} was opened read-only")
     with files.translated(str(index.layout.unfinished)):
-        index.sync()
+        index.sync(quick=True)  # an edit in the same clock tick is indexed by the next opening
     result = Vacuumed(_sizes(index.layout.index))
     connection = index.connection
     namespaces = index.queries.namespaces()
@@ -79,8 +79,8 @@ def _remove_unused(index: LocalIndex) -> None:
         files.remove(damaged)
     long_ago = time.time_ns() - _MIN_AGE_NS
     with contextlib.suppress(StorageError):  # a folder that cannot be read, which is no reason not to go on
-        for path in index.layout.own_files():
-            signature = files.signature(path) if _UNFINISHED.fullmatch(path.name) else None
+        for path in index.layout.own_files(_UNFINISHED):
+            signature = files.signature(path)
             if signature is not None and signature.mtime_ns < long_ago:
                 files.remove(path)
 

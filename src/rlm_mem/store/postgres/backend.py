@@ -382,6 +382,14 @@ class PostgresBackend(Backend):
             if chunk is not None
         ]
 
+    def versioned(self, namespace: str) -> list[str]:
+        rows = self.rows(
+            namespace,
+            "SELECT DISTINCT id FROM rlm_mem.versions WHERE ns = %s ORDER BY id",
+            (namespace_key(namespace),),
+        )
+        return [chunk_id for (chunk_id,) in rows]
+
     def candidate_source(self, namespace: str) -> CandidateSource:
         from rlm_mem.store.postgres.lookup import PostgresSource, SearchCache
 
