@@ -49,7 +49,7 @@ test-integrations: $(VENV)/.installed-dev ## the adapters, each against the real
 test-clients: $(VENV)/.installed-dev ## hooks and server, used by real coding agents (needs npm)
 	$(PIP) install --quiet "claude-agent-sdk>=0.2,<0.3"
 	npm install --silent --prefix build/clients node@22 @openai/codex@latest @google/gemini-cli@latest @github/copilot@latest @qwen-code/qwen-code@latest opencode-ai@latest
-	$(BIN)/python -m pytest tests/integrations/test_coding_agents.py $(ARGS)
+	$(BIN)/python -m pytest -m "not real_llm" tests/integrations/test_coding_agents.py $(ARGS)
 
 check: $(VENV)/.installed-dev ## format, lint and types
 	$(BIN)/ruff format --check .

@@ -9,10 +9,11 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -165,6 +166,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("backend", ["local"] if local else ["local", "postgres"], indirect=True)
 
 
+_WHOLE = pytest.StashKey[bool]()
+"""Whether the whole suite is run, and not what somebody chose of it."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
     """Let each worker begin with another part of all tests: what one has compiled, the others read.
@@ -172,14 +177,49 @@ def pytest_collection(session: pytest.Session) -> None:
     To compile the tests takes three times as long as all else about collecting them.
     """
     worker = getattr(session.config, "workerinput", None)
-    if worker is not None and session.config.args == session.config.getini("testpaths"):
+    whole = session.config.args == session.config.getini("testpaths")
+    session.config.stash[_WHOLE] = whole and not session.config.option.keyword
+    if worker is not None and whole:
         files = sorted(map(str, Path(__file__).parent.rglob("test_*.py")))
         first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
         session.config.args = files[first:] + files[:first]
 
 
+#: Folders of tests whose tables are about where memories are kept, as are those in no folder.
+_ABOUT_STORES = ("store", "search", "continuum")
+
+
+def out_of_turn(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """The rows of tables that the other backend runs.
+
+    A table of engines, formats or hostile inputs has rows about what lies above the store. Each is run on one backend:
+    the first row on one of them, the next on the other, so that a table meets both, and each row one. Which of them is
+    first differs from table to table.
+    """
+    tables: dict[str, dict[tuple[tuple[str, int], ...], dict[str, pytest.Item]]] = {}
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        if "backend" not in params or folder in _ABOUT_STORES or folder.endswith(".py"):
+            continue
+        if not item.get_closest_marker("slow"):
+            row = tuple((name, id(value)) for name, value in sorted(params.items()) if name != "backend")
+            table = tables.setdefault(item.nodeid.partition("[")[0], {})
+            table.setdefault(row, {})[params["backend"]] = item
+    left: set[pytest.Item] = set()
+    for name, table in tables.items():
+        for number, row_on in enumerate(table.values(), crc32(name.encode())):
+            if len(table) > 1 and len(row_on) > 1:
+                left.add(row_on[("local", "postgres")[number % 2]])
+    return left
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.stash[_WHOLE] and "not slow" in config.option.markexpr:
+        left = out_of_turn(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
     # Whatever a worker began with, all have one order; a long test at its end would keep one of them waiting.
     items.sort(key=lambda item: (item.get_closest_marker("early") is None, item.path))
     for item in items:

@@ -54,18 +54,19 @@ STEPS: dict[str, Step] = {
 
 WRITERS = (0, 0, 1, 1, 0)
 
-RECALLED = ("replace", "edit", "quarantine", "delete for good", "remember the same again", "long")
-"""Steps after which both questions are asked, which takes longer than all the rest."""
+FERRY, COUNT = "When does the ferry to Hallig leave?", "How many memories are there?"
+RECALLED = {"replace": FERRY, "edit": FERRY, "quarantine": COUNT, "delete for good": FERRY,
+            "remember the same again": FERRY, "long": COUNT}  # fmt: skip
+"""Steps after which a question is asked whose answer they change; a recall takes longer than all the rest."""
 
 
-def seen(memory: Memory, recalls: bool) -> dict[str, object]:
+def seen(memory: Memory, *questions: str) -> dict[str, object]:
     """Everything that a memory answers, with ids and no scores that depend on reading."""
     ids = memory.list_chunks()
     answers = {}
-    if recalls:
-        for question in ("When does the ferry to Hallig leave?", "How many memories are there?"):
-            found = memory.recall(question)
-            answers[question] = (found.content, found.chunk_ids)
+    for question in questions:
+        found = memory.recall(question)
+        answers[question] = (found.content, found.chunk_ids)
     return {
         **answers,
         "list": ids,
@@ -102,8 +103,8 @@ def _do(name: str, ids: list[str]) -> list[str]:
     return STEPS[name](_OPEN[0], ids)
 
 
-def _see(recalls: bool) -> dict[str, object]:
-    return seen(_OPEN[0], recalls)
+def _see(*questions: str) -> dict[str, object]:
+    return seen(_OPEN[0], *questions)
 
 
 @contextmanager
@@ -135,12 +136,13 @@ def test_every_change_is_seen_at_once_by_every_other_thread_and_process(place: P
     with workers(kind, place) as two:
         ids: list[str] = []
         for one in two:
-            one.submit(_see, True).result()
+            one.submit(_see, FERRY, COUNT).result()
         for number, name in enumerate(STEPS):
             ids += two[WRITERS[number % len(WRITERS)]].submit(_do, name, ids).result()
-            answers = [one.submit(_see, name in RECALLED) for one in two]
+            questions = [RECALLED[name]] if name in RECALLED else []
+            answers = [one.submit(_see, *questions) for one in two]
             with Memory.open(place) as fresh:
-                expected = seen(fresh, name in RECALLED)
+                expected = seen(fresh, *questions)
             for who, answer_of in enumerate(answers):
                 found = answer_of.result()
                 for what, answer in expected.items():

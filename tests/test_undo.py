@@ -21,7 +21,7 @@ from rlm_mem.store.core import brain_files, files as file_operations
 from rlm_mem.store.core.changes import UNDO
 from rlm_mem.store.core.integrity import check
 from tests.continuum.conftest import STEPS
-from tests.store.test_crashes import dies_at
+from tests.store.test_crashes import SAMPLED_OR_ALL, dies_at
 
 
 def contents(memory: Memory) -> dict[str, object]:
@@ -326,16 +326,17 @@ def test_a_transaction_that_fails_leaves_files_and_chunks_as_they_were(place: Pa
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its victims: needs a POSIX system")
+@SAMPLED_OR_ALL
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_any_file_operation_all_of_a_transaction_is_there_or_nothing(
-    tmp_path: Path, after: bool
+    tmp_path: Path, after: bool, step: int
 ) -> None:
     with Memory.open(tmp_path / "brain") as memory:
         kept = memory.remember("kept").chunk_ids[0]
         memory.store.files.write("system/gone.md", b"gone")
         memory.store.files.append("log/continuum.jsonl", b"line 0\n")
     seen = set()
-    for number in range(1, 100):
+    for number in range(2 if after else 1, 100, step):
         sys.stdout.flush()
         pid = os.fork()
         if not pid:

@@ -119,12 +119,12 @@ def test_killed_at_every_file_operation_and_repeated_gives_the_same_result(
     killed_and_run_again(master, tmp_path, after, first=1, stride=1)
 
 
-@pytest.mark.parametrize(("after", "first"), [(False, 2), (True, 7)], ids=["before", "after"])
-def test_killed_at_every_ninth_file_operation_and_repeated_gives_the_same_result(
+@pytest.mark.parametrize(("after", "first"), [(False, 2), (True, 10)], ids=["before", "after"])
+def test_killed_at_every_seventeenth_file_operation_and_repeated_gives_the_same_result(
     master: Path, tmp_path: Path, after: bool, first: int
 ) -> None:
     """The quick form of the test above."""
-    killed_and_run_again(master, tmp_path, after, first=first, stride=9)
+    killed_and_run_again(master, tmp_path, after, first=first, stride=17)
 
 
 def killed_and_run_again(master: Path, tmp_path: Path, after: bool, *, first: int, stride: int) -> None:

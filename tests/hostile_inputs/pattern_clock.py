@@ -22,6 +22,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from worst_texts import text_of, worst_texts
 
 SIZES = (600, 8_000, 100_000)
+GROWN = 1.5
+"""Times the work for a character of the shortest text that one of the next may take without the longest being tried.
+
+Of work a + b * n for a character of n, b is then at most a / 14,000: eight times the work for one of 100,000 at most.
+"""
 FLOOR = 0.004
 """Seconds below which a difference says nothing."""
 
@@ -56,7 +61,7 @@ def judged(source: str, flags: int, method: str) -> str:
     """What is wrong with a pattern, or an empty text."""
     work = worker(re.compile(source, flags), method)
     triples = worst_texts(source, flags)
-    for size, kept in zip(SIZES, (5, 1, 0), strict=True):
+    for size in SIZES:
         timed = []
         for triple in triples:
             text = text_of(triple, size)
@@ -67,8 +72,19 @@ def judged(source: str, flags: int, method: str) -> str:
                     spent = f"{took * 1e3:.1f} ms, {took / scanned:.0f} scans"
                     return f"{spent}, for {len(text):,} characters of {triple!r:.200}"
             timed.append((took, triple))
-        triples = [triple for _, triple in sorted(timed, reverse=True)[:kept]]
+        timed.sort(reverse=True)
+        if size == SIZES[0]:
+            triples = [triple for _, triple in timed[:5]]
+        else:
+            triples = [triple for took, triple in timed if grows(work, triple, took, size)][:1]
     return ""
+
+
+def grows(work: Callable[[str], Any], triple: tuple[str, str, str], took: float, size: int) -> bool:
+    """Whether the longest text may show what a text that took so many seconds does not."""
+    short, long = text_of(triple, SIZES[0]), text_of(triple, size)
+    before, now = min(taken(work, short) for _ in range(3)) / len(short), took / len(long)
+    return now > GROWN * before or (took > FLOOR and now > DENSEST / 8 * taken(scan, long) / len(long))
 
 
 def main(patience: float) -> None:

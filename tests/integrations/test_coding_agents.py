@@ -1,6 +1,7 @@
 """Real coding agents with our hooks, or our server, installed: what they tell the model, and what is kept of a session.
 
-Each client talks to a server of the test. `make test-clients` installs the clients; elsewhere these tests are skipped.
+Each client talks to a server of the test. `make test-clients` installs the clients and runs these tests; `make test`
+leaves them out, since whether a client is on a machine has nothing to do with a change, and each takes seconds.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from tests.integrations.played_apis import PlayedApis, played_apis
 
 import rlm_mem
 from rlm_mem import Memory
+
+pytestmark = pytest.mark.slow
 
 REPLY = "We decided to use PostgreSQL for the ledger service because SQLite locks under load."
 PROMPT = "Always run the linter before you commit. Which database does the ledger use?"

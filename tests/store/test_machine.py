@@ -304,12 +304,15 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made, ignore_errors=True)
 
 
-def test_any_history_leaves_what_the_model_says(backend: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("examples", [10, pytest.param(40, marks=pytest.mark.slow)])
+def test_any_history_leaves_what_the_model_says(
+    backend: str, request: pytest.FixtureRequest, examples: int
+) -> None:
     lend = folder if backend == "local" else request.getfixturevalue("databases").lend
     run_state_machine_as_test(
         lambda: StoreMachine(lend),
         settings=settings(
-            max_examples=20 if backend == "local" else 12,
+            max_examples=examples if backend == "local" else examples * 3 // 5,
             stateful_step_count=20,
             deadline=None,
             suppress_health_check=list(HealthCheck),

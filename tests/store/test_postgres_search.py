@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -267,7 +268,11 @@ class Named:
 
 @pytest.fixture
 def both(tmp_path: Path, dsn: str, request: pytest.FixtureRequest) -> Iterator[Both]:
-    made = Both(tmp_path, dsn, random.Random(getattr(request, "param", 7)))
+    seed = getattr(request, "param", 7)
+    if seed is None:
+        seed = 0 if os.environ.get("CI") else random.randrange(1_000_000)
+        print(f"the history of the seed {seed}")
+    made = Both(tmp_path, dsn, random.Random(seed))
     yield made
     made.close()
 
@@ -373,7 +378,14 @@ def compare_hits(both: Both) -> None:
 
 
 @pytest.mark.early
-@pytest.mark.parametrize("both", range(3), indirect=True)
+@pytest.mark.parametrize(
+    "both",
+    [
+        pytest.param(None, id="another in each run"),
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5)),
+    ],
+    indirect=True,
+)
 def test_both_backends_answer_alike_after_any_history(both: Both) -> None:
     for _ in range(2):
         both.wander(75)

@@ -115,8 +115,8 @@ def every_boundary(folder: Path, name: str, first: int, step: int) -> int:
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_kill_at_a_system_call_leaves_the_old_or_the_new_state(tmp_path: Path, name: str) -> None:
-    """Every thirty-first boundary; the slow test takes every one."""
-    assert every_boundary(tmp_path, name, 1 + list(WRITES).index(name), 31) > 1
+    """Every sixty-first boundary; the slow test takes every one."""
+    assert every_boundary(tmp_path, name, 1 + list(WRITES).index(name), 61) > 1
 
 
 @pytest.mark.slow
