@@ -700,6 +700,8 @@ def diary_of_walks(store: ChunkStore) -> None:
         ("How many hills did Ana walk up?", True),
         ("How often has Ana walked up a hill?", True),
         ("Which hills has Ana walked up?", False),
+        ("List everything about the hills that Ana walked up", False),
+        ("Who are the people with whom Ana walked up a hill?", False),
         ("Wie viele Hügel: walked hill?", True),
     ],
 )
@@ -727,6 +729,21 @@ def test_a_question_for_one_thing_opens_with_the_best_snippets(store: ChunkStore
     assert "the best first" in build_opening(store, "How many hills did Ana walk up?").render(), "no host"
 
 
+def test_a_sum_in_a_chat_opens_with_more_snippets(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(24):
+            store.create_chunk(
+                f"User: I bought {number} seeds of the poppy.\nAssistant: Good.",
+                conversation_id=f"talk-{number}",
+            )
+    with recall_session(store, "How many seeds of the poppy did I buy in total?") as session:
+        assert sum(f"bought {number} seeds" in session.opening for number in range(24)) == 24
+        assert "Name each instance once" in session.opening and "in order of time" in session.opening
+    with recall_session(store, "How many seeds of the poppy did I buy?") as session:
+        hits = session.opening.partition("</hits>")[0]
+        assert hits.count("\nchunk-") <= 8, "one statement may answer"
+
+
 def test_a_snippet_of_a_count_says_what_replaced_it(store: ChunkStore) -> None:
     old = store.create_chunk("Ana has two dogs.", occurred_at="2026-05-01")
     new = store.create_chunk("Ana has three dogs now.", occurred_at="2026-05-02")
@@ -741,6 +758,8 @@ def test_a_snippet_of_a_count_says_what_replaced_it(store: ChunkStore) -> None:
         "In how many of our talks did I bring up a plant?",
         "How often did I buy a plant?",
         "List all plants that I bought.",
+        "Name everything that I bought for the plants.",
+        "Which plants did I buy, across all our talks?",
         "Wie oft habe ich a plant gekauft?",
     ],
 )

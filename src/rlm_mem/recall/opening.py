@@ -203,7 +203,7 @@ def build_opening(
     In a chat with an assistant, a question for a summary, an order of events, a development or the number of things
     mentioned at several times may get an outline instead, and one about the assistant's advice, or for advice that
     rests on several things, gets the headings of some replies. In any other memory, a question for several things or
-    their number gets more and shorter snippets, in order of time.
+    their number gets more and shorter snippets, in order of time; in a chat, one for a sum.
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
@@ -230,7 +230,7 @@ def build_opening(
             differing=said_otherwise(store, question, rows, figures["chunks"]),
             closing=kind.closing,
         )
-    several = outline and not users and limit > 0 and asks_for_several(question)
+    several = outline and limit > 0 and asks_for_several(question, chat=bool(users))
     most = _SEVERAL_CHUNKS if several else limit
     hits = _hits(store, question, most, users, wishes, several=several) if limit else {}
     if users and _ADVISED.search(question):

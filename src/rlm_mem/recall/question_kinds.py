@@ -30,7 +30,8 @@ _SUMMARY = late(
 _COUNTING = late(
     r"\bhow many (?:[\w'’-]{1,30} ){0,3}?(?:different|distinct|various|kinds|types|times)\b|"
     r"\bhow many\b[^?]{1,200}\b(?:across|throughout)\b|\bin how many\b|\bhow often (?:did|have|has|had|was|were)\b|"
-    r"\b(?:list|name|enumerate) (?:all|every|each)\b|"
+    r"\b(?:list|name|enumerate) (?:all|each|every(?:one|thing)?)\b|"
+    r"\b(?:what|which)\b[^?]{1,200}\b(?:across|throughout) (?:all )?(?:of )?(?:my|our)\b|"
     r"\b(?:wie ?oft (?:habe?n?|hat|war)|wie ?viele verschiedene|combien de fois|cu[aá]ntas veces|quante volte|"
     r"quantas vezes)\b",
     re.IGNORECASE,
@@ -42,11 +43,15 @@ _ADDING = late(
 )
 """Matches a question for a sum, which few statements may contain: its opening has these nearly whole."""
 _NUMBER = late(
-    r"\b(?:how (?:many|often)|(?:what|which) number of|total|wie ?viele?|wie oft|combien|cu[aá]nt[oa]s|quant[ei]|"
+    r"\b(?:how (?:many|often)|(?:what|which) number of|in total|wie ?viele?|wie oft|combien|cu[aá]nt[oa]s|quant[ei]|"
     r"quant[oa]s)\b",
     re.IGNORECASE,
 )
 """Matches a question for a number or a total, in the languages of ``_ORDER``."""
+_PEOPLE = late(
+    r"\bwho (?:are|were) (?:all )?(?:the )?(?:people|persons|those)\b|\bwho (?:all|else)\b", re.IGNORECASE
+)
+"""Matches a question for several people."""
 _WEIGHING = late(
     r"\W*(?:considering|given|based on|in (?:light|view) of|taking into account) (?:all )?(?:of )?(?:my|our)\b"
     r".{1,600}\b(?:should|shall|can|could|might|do|would) (?:I|we)\b",
@@ -143,11 +148,23 @@ def weighs_several(question: str) -> bool:
     return _WEIGHING.match(question) is not None and len(_LISTED.split(question)) >= _FEWEST_PARTS
 
 
-def asks_for_several(question: str) -> bool:
-    """Whether the answer to a question may rest on several statements: a list, a number or a total."""
+def asks_for_several(question: str, *, chat: bool) -> bool:
+    """Whether the answer to a question may rest on several statements, of which none need be the best.
+
+    Args:
+        chat: whether the memory has chats with an assistant, in which only sums are such questions: others have an
+            outline, or ask for one statement.
+    """
+    if chat:
+        return _ADDING.search(question) is not None
     if question_kind(question) == "how_long":
         return False
-    return wants_list(question) or _NUMBER.search(question) is not None
+    return (
+        wants_list(question)
+        or _NUMBER.search(question) is not None
+        or _COUNTING.search(question) is not None
+        or _PEOPLE.search(question) is not None
+    )
 
 
 def counting_task(question: str) -> str:
