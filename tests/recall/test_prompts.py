@@ -680,6 +680,110 @@ def test_other_questions_open_with_excerpts(store: ChunkStore, question: str) ->
     assert not build_opening(store, question, outline=True).outline
 
 
+def diary_of_walks(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(24):
+            rest = (
+                "then the weather changed, we sheltered below a rock until four and had the rest of the bread"
+            )
+            store.create_chunk(
+                f"Ana: Today I walked up hill {number} with a friend for a picnic, {rest} before the long way home.",
+                conversation_id=f"talk-{number}",
+                occurred_at=f"2026-05-{24 - number:02}T10:00:00Z",
+            )
+            store.create_chunk(f"Ben: My boat needs paint {number}.", conversation_id=f"boat-{number}")
+
+
+@pytest.mark.parametrize(
+    ("question", "counted"),
+    [
+        ("How many hills did Ana walk up?", True),
+        ("How often has Ana walked up a hill?", True),
+        ("Which hills has Ana walked up?", False),
+        ("List everything about the hills that Ana walked up", False),
+        ("Who are the people with whom Ana walked up a hill?", False),
+        ("Wie viele Hügel: walked hill?", True),
+    ],
+)
+def test_a_question_for_several_things_opens_with_short_snippets_in_order_of_time(
+    store: ChunkStore, question: str, counted: bool
+) -> None:
+    """The instances of a count are in many memories, of which the best eight would tell too few."""
+    diary_of_walks(store)
+    with recall_session(store, question) as session:
+        shown = session.opening
+    hits = shown.partition("<hits>")[2].partition("</hits>")[0]
+    days = [line.split()[1] for line in hits.splitlines() if line.startswith("chunk-")]
+    assert len(days) > 18 and days == sorted(days) and "in order of time" in shown
+    walks = [line for line in hits.splitlines() if line.startswith("- Ana")]
+    assert sum("hill" in line for line in walks) == len(days), "each with what was asked"
+    assert sum(len(line) > 160 for line in walks) == 6, "the best are whole"
+    assert len(shown) < 5_200 and ("Name each instance once" in shown) == counted
+
+
+def test_a_question_for_one_thing_opens_with_the_best_snippets(store: ChunkStore) -> None:
+    diary_of_walks(store)
+    for question in ("Who walked up hill 7?", "How many days are there between hill 3 and hill 7?"):
+        with recall_session(store, question) as session:
+            assert "the best first" in session.opening and session.opening.count("\nchunk-") <= 8
+    assert "the best first" in build_opening(store, "How many hills did Ana walk up?").render(), "no host"
+
+
+def test_a_sum_in_a_chat_opens_with_more_snippets(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(24):
+            store.create_chunk(
+                f"User: I bought {number} seeds of the poppy.\nAssistant: Good.",
+                conversation_id=f"talk-{number}",
+            )
+    with recall_session(store, "How many seeds of the poppy did I buy in total?") as session:
+        assert sum(f"bought {number} seeds" in session.opening for number in range(24)) == 24
+        assert "Name each instance once" in session.opening and "in order of time" in session.opening
+    with recall_session(store, "How many seeds of the poppy did I buy?") as session:
+        hits = session.opening.partition("</hits>")[0]
+        assert hits.count("\nchunk-") <= 8, "one statement may answer"
+
+
+def test_a_snippet_of_a_count_says_what_replaced_it(store: ChunkStore) -> None:
+    old = store.create_chunk("Ana has two dogs.", occurred_at="2026-05-01")
+    new = store.create_chunk("Ana has three dogs now.", occurred_at="2026-05-02")
+    store.supersede(old.id, new.id)
+    with recall_session(store, "How many dogs does Ana have?") as session:
+        assert old.id not in session.opening or f"superseded_by {new.id}" in session.opening
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "In how many of our talks did I bring up a plant?",
+        "How often did I buy a plant?",
+        "List all plants that I bought.",
+        "Name everything that I bought for the plants.",
+        "Which plants did I buy, across all our talks?",
+        "Wie oft habe ich a plant gekauft?",
+    ],
+)
+def test_a_question_for_all_instances_is_a_count(question: str) -> None:
+    assert outlined(question, 400) == outlined("How many different plants did I buy?", 400) is not None
+    assert outlined("How often should I water a plant?", 400) is None
+
+
+def test_a_row_of_a_count_tells_what_was_done_and_the_figures(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(60):
+            store.create_chunk(f"User: What do I cook on day {number}?\nAssistant: Soup.")
+            store.create_chunk(
+                f"User: I tried to work out the odds of drawing ace {number} after king {number} of deck {number}, and "
+                f"I came across the formula {number}C2 / 52C2 = {number}/1326, so can you help me?\nAssistant: Yes.",
+                conversation_id=f"talk-{number}",
+                occurred_at="2026-05-01",
+            )
+    with recall_session(store, "How many different odds of drawing an ace did I try to work out?") as session:
+        hits = session.opening.partition("<hits>")[2].partition("</hits>")[0]
+    rows = [line for line in hits.splitlines() if line.startswith("- ")]
+    assert 60 > len(rows) > 20 and all("drawing ace" in row and "C2 = " in row for row in rows)
+
+
 def test_a_count_lists_what_as_many_turns_as_possible_say_of_the_subject(store: ChunkStore) -> None:
     with store.batch():
         for number in range(42):

@@ -1290,6 +1290,18 @@ def test_turns_with_a_name_of_the_query_are_outlined_nearly_whole(store: ChunkSt
     assert all(len(row["text"]) <= 150 for row in rows if "Darla" not in row["text"])
 
 
+def test_a_speaker_whom_an_outline_names_is_found_by_the_own_turns(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(20):
+            store.create_chunk(
+                f"Ana: I read book {number}, a novel on the sea.\nBen: Nice, Ana! I fed the ducks and cat {number}.",
+                conversation_id=f"talk-{number}",
+            )
+    with REPLSession(store) as session:
+        rows = session.execute("outline('Which books did Ana read?', limit=20)")
+    assert [row["speaker"] for row in rows] == ["Ana"] * 20
+
+
 def test_an_outline_lists_follow_ups_after_the_turns_that_bring_something_up(store: ChunkStore) -> None:
     with store.batch():
         for number, thing in enumerate(("rudder", "anchor", "engine", "mast", "keel", "hatch")):

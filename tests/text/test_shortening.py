@@ -148,6 +148,23 @@ def test_words_without_content_that_many_texts_have_go_within_a_clause_unless_a_
     assert "not school" in Shortener([*others, text], get_analyser()).short(text, 110)
 
 
+def test_a_name_of_several_words_stays_whole() -> None:
+    books = (
+        "The Name of the Wind",
+        "Lord of the Rings",
+        "A Dance with Dragons",
+        "East of Eden",
+        "War and Peace",
+    )
+    texts = [f"At the end of a long day with the dog and of the rain I read {book} again" for book in books]
+    shortener = Shortener(texts, get_analyser())
+    shown = [shortener.short(text, 60) for text in texts]
+    assert all(
+        book.removeprefix("The ").removeprefix("A ") in text for book, text in zip(books, shown, strict=True)
+    )
+    assert not any("with the dog" in text for text in shown), "other words without content go"
+
+
 def test_figures_and_names_of_omitted_clauses_stay_if_they_have_room() -> None:
     said = (
         "I signed up for the pottery evening course with several patient neighbours from the harbour, the first "

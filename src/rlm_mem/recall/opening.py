@@ -36,6 +36,8 @@ from rlm_mem.recall.prompts import clip, fenced
 from rlm_mem.recall.question_kinds import (
     FROM_EXCERPTS,
     Outlined,
+    asks_for_several,
+    counting_task,
     often_lacking,
     outlined,
     parts_of,
@@ -46,7 +48,8 @@ from rlm_mem.record import FrozenRecord
 from rlm_mem.sandbox.arguments import shortened
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.line_functions import speakers, users_of
-from rlm_mem.search.query import question_kind
+from rlm_mem.search.query import analyse_query, question_kind
+from rlm_mem.search.snippets import snippet
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.instructions import condition_of, standing_instructions
 from rlm_mem.text.patterns import late
@@ -90,6 +93,10 @@ _FACTS = frozenset(("how_long", "how_many", "when", "where", "who", "yes_no"))
 """Kinds of questions for one fact, to which few wishes for the form of an answer apply."""
 _OPENING_BYTES = 2_400
 """Most bytes of the snippets of an opening: about 600 tokens of English."""
+_SEVERAL_CHUNKS, _SEVERAL_BYTES = 40, 4_000
+"""Most chunks and bytes for a question for several things."""
+_WHOLE_LINES, _SHORT_LINE = 6, 140
+"""The best snippets of such an opening, which are shown whole, and most characters of the others."""
 _HEAD_BYTES = 40
 _NAME_CHARS = 60
 """Most characters of a tag, a speaker or the id of a conversation."""
@@ -113,6 +120,7 @@ class Opening(FrozenRecord, frozen=True):
         lacking: words of the question that no hit has (:func:`lacking_words`).
         differing: pairs of statements of the user that differ in what the question asks (:func:`said_otherwise`).
         closing: when to answer, and when to write a program.
+        by_time: whether the hits are in order of time although they are no outline.
     """
 
     question: str
@@ -125,6 +133,7 @@ class Opening(FrozenRecord, frozen=True):
     lacking: str = ""
     differing: tuple[Mapping[str, Any], ...] = ()
     closing: str = FROM_EXCERPTS
+    by_time: bool = False
 
     @property
     def outline(self) -> bool:
@@ -158,7 +167,7 @@ class Opening(FrozenRecord, frozen=True):
             + (" | headings of the reply" if any("headed" in hit for hit in hits) else "")
             + (f"; ids begin with {prefix}" if prefix else "")
             if self.outline
-            else "Chunks that fit the words of the question, the best first"
+            else f"Chunks that fit the question, {'in order of time' if self.by_time else 'the best first'}"
             + (
                 "; #1, #2 … number those of one day, the earliest first"
                 if any("of_day" in hit for hit in hits)
@@ -193,11 +202,13 @@ def build_opening(
 
     In a chat with an assistant, a question for a summary, an order of events, a development or the number of things
     mentioned at several times may get an outline instead, and one about the assistant's advice, or for advice that
-    rests on several things, gets the headings of some replies.
+    rests on several things, gets the headings of some replies. In any other memory, a question for several things or
+    their number gets more and shorter snippets, in order of time; in a chat, one for a sum.
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
-        outline: for a host, whether it may be an outline, of some 4,500 to 12,500 characters with all else.
+        outline: for a host, whether it may be an outline, of some 4,500 to 12,500 characters with all else, or have
+            more snippets.
 
     Raises:
         InvalidQuery: the question cannot be searched for.
@@ -219,7 +230,9 @@ def build_opening(
             differing=said_otherwise(store, question, rows, figures["chunks"]),
             closing=kind.closing,
         )
-    hits = _hits(store, question, limit, users, wishes) if limit else {}
+    several = outline and limit > 0 and asks_for_several(question, chat=bool(users))
+    most = _SEVERAL_CHUNKS if several else limit
+    hits = _hits(store, question, most, users, wishes, several=several) if limit else {}
     if users and _ADVISED.search(question):
         add_headings(store, hits)
     elif users and outline and weighs_several(question):
@@ -228,6 +241,8 @@ def build_opening(
     if outline and users:
         task = f"{often_lacking(question)}\n{task}".strip()
         differing = said_otherwise(store, question, hits.values(), figures["chunks"])
+    elif several:
+        task = f"{counting_task(question)}\n{task}".strip()
     return Opening(
         question,
         figures,
@@ -237,24 +252,41 @@ def build_opening(
         more_wishes,
         lacking=lacking_words(store, question, hits.values(), figures["chunks"]) if hits else "",
         differing=differing,
+        by_time=several,
     )
 
 
 def _hits(
-    store: ChunkStore, question: str, limit: int, users: Collection[str], wishes: Iterable[Mapping[str, Any]]
+    store: ChunkStore,
+    question: str,
+    limit: int,
+    users: Collection[str],
+    wishes: Iterable[Mapping[str, Any]],
+    *,
+    several: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """The best chunks for a question by id, with the snippets that have room beside the wishes."""
+    """The best chunks for a question by id, with the snippets that have room beside the wishes.
+
+    Args:
+        several: whether the question asks for several things: then the snippets are more and, after the first, shorter,
+            and the chunks are in order of time.
+    """
     found = _best_lines(store, question, 3 * limit, users)
+    analyser = get_analyser(store.config.search.language)
+    query = analyse_query(question, analyser)
     ids = dict.fromkeys(map(attrgetter("chunk_id"), found))
     summaries = {one.id: one for one in store.summaries(list(ids))}
     hits: dict[str, dict[str, Any]] = {}
     starts: dict[str, list[int]] = {}
     listed = {f"{user}: {line}" for user in users for one in wishes for line in one["lines"]}
     wish_bytes = sum(_HEAD_BYTES + len(one["lines"][0].encode("utf-8", "replace")) for one in wishes)
-    room = _OPENING_BYTES - max(0, wish_bytes - _FEW_WISHES_CHARS)
+    room = (_SEVERAL_BYTES if several else _OPENING_BYTES) - max(0, wish_bytes - _FEW_WISHES_CHARS)
     for hit in code_last(store, echoes_last(store, found)) if users else found:
-        named = not hit.author or hit.author in hit.snippet[:60]
-        line = hit.snippet if named else f"{hit.author}: {hit.snippet}"
+        text = hit.snippet
+        if several and len(listed) >= _WHOLE_LINES:
+            text = snippet(text, 0, len(text), query, analyser, _SHORT_LINE)
+        named = not hit.author or hit.author in text[:60]
+        line = text if named else f"{hit.author}: {text}"
         summary = summaries.get(hit.chunk_id)
         known = hit.chunk_id in hits
         if summary is None or line in listed or (not known and len(hits) == limit):
@@ -275,6 +307,10 @@ def _hits(
         starts[summary.id].insert(place, hit.start)
         hits[summary.id]["lines"].insert(place, line)
     add_places(hits.values(), summaries)
+    if several:
+        return dict(
+            sorted(hits.items(), key=lambda one: (summaries[one[0]].at, summaries[one[0]].created_at))
+        )
     return hits
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlm_mem.search.query import question_kind
+from rlm_mem.search.query import question_kind, wants_list
 from rlm_mem.text.patterns import late
 
 if TYPE_CHECKING:
@@ -29,15 +29,29 @@ _SUMMARY = late(
 """Matches a question for a summary or a development, which a few excerpts do not answer."""
 _COUNTING = late(
     r"\bhow many (?:[\w'’-]{1,30} ){0,3}?(?:different|distinct|various|kinds|types|times)\b|"
-    r"\bhow many\b[^?]{1,200}\b(?:across|throughout)\b",
+    r"\bhow many\b[^?]{1,200}\b(?:across|throughout)\b|\bin how many\b|\bhow often (?:did|have|has|had|was|were)\b|"
+    r"\b(?:list|name|enumerate) (?:all|each|every(?:one|thing)?)\b|"
+    r"\b(?:what|which)\b[^?]{1,200}\b(?:across|throughout) (?:all )?(?:of )?(?:my|our)\b|"
+    r"\b(?:wie ?oft (?:habe?n?|hat|war)|wie ?viele verschiedene|combien de fois|cu[aá]ntas veces|quante volte|"
+    r"quantas vezes)\b",
     re.IGNORECASE,
 )
-"""Matches a question for the number of things mentioned at several times."""
+"""Matches a question for all things mentioned at several times, or their number."""
 _ADDING = late(
     r"\bhow many (?:[\w'’-]{1,30} ){0,3}?total\b|\bhow many\b[^?]{1,200}\b(?:in total|in all|altogether)\b",
     re.IGNORECASE,
 )
 """Matches a question for a sum, which few statements may contain: its opening has these nearly whole."""
+_NUMBER = late(
+    r"\b(?:how (?:many|often)|(?:what|which) number of|in total|wie ?viele?|wie oft|combien|cu[aá]nt[oa]s|quant[ei]|"
+    r"quant[oa]s)\b",
+    re.IGNORECASE,
+)
+"""Matches a question for a number or a total, in the languages of ``_ORDER``."""
+_PEOPLE = late(
+    r"\bwho (?:are|were) (?:all )?(?:the )?(?:people|persons|those)\b|\bwho (?:all|else)\b", re.IGNORECASE
+)
+"""Matches a question for several people."""
 _WEIGHING = late(
     r"\W*(?:considering|given|based on|in (?:light|view) of|taking into account) (?:all )?(?:of )?(?:my|our)\b"
     r".{1,600}\b(?:should|shall|can|could|might|do|would) (?:I|we)\b",
@@ -61,8 +75,8 @@ way one two three four five six seven eight nine ten
 _WORD = late(r"[^\W_](?:[\w'’.-]*\w)?")
 _COUNT_TASK = (
     "Name each instance once, concretely and not grouped, with its date, then give their number, or the sum of "
-    "amounts; if it is unclear what counts, give the number for each reading. More: "
-    "print_rows(turns(contains=[WORDS]))."
+    "amounts. Take the question literally first (what was wanted may not have been done), then say apart what else "
+    "could count. More: print_rows(turns(contains=[WORDS]))."
 )
 _WEIGHED_TASK = (
     "For each thing that the question names, tell what the user did and reached (figures, dates), and what the replies "
@@ -134,6 +148,30 @@ def weighs_several(question: str) -> bool:
     return _WEIGHING.match(question) is not None and len(_LISTED.split(question)) >= _FEWEST_PARTS
 
 
+def asks_for_several(question: str, *, chat: bool) -> bool:
+    """Whether the answer to a question may rest on several statements, of which none need be the best.
+
+    Args:
+        chat: whether the memory has chats with an assistant, in which only sums are such questions: others have an
+            outline, or ask for one statement.
+    """
+    if chat:
+        return _ADDING.search(question) is not None
+    if question_kind(question) == "how_long":
+        return False
+    return (
+        wants_list(question)
+        or _NUMBER.search(question) is not None
+        or _COUNTING.search(question) is not None
+        or _PEOPLE.search(question) is not None
+    )
+
+
+def counting_task(question: str) -> str:
+    """What answers to a question for a number or a total often lack; empty for a list."""
+    return _COUNT_TASK if _NUMBER.search(question) else ""
+
+
 def parts_of(question: str) -> Sequence[str]:
     """The parts of a question that are searched for separately: two things compared, or several listed; else none."""
     question = question[:_PARTS_CHARS]
@@ -145,7 +183,7 @@ def parts_of(question: str) -> Sequence[str]:
 
 
 def often_lacking(question: str) -> str:
-    """What answers to a question without an outline often lack; empty for most kinds."""
+    """What answers to a question to a chat, without an outline, often lack; empty for most kinds."""
     if question_kind(question) == "how_long":
         return _DURATION_TASK
     if _ADDING.search(question) or _COUNTING.search(question):

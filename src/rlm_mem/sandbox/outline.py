@@ -26,6 +26,8 @@ _ROW_CHARS = 120
 """Maximum characters of the text of a row of usual length."""
 _FITTING_CHARS = 250
 """The same for a turn that matches well."""
+_COUNTED_CHARS = 140
+"""The same for every turn of a count: what was done and the figures have room, and about 28 turns in an opening."""
 _FACTS_CHARS = 40
 """Maximum characters, beyond these, of figures and names of omitted clauses."""
 _POINTS_CHARS = 50
@@ -38,9 +40,6 @@ rows have room, else the last."""
 _MIN_LISTED = 0.3
 """Share of the rows without headings that is enough at the usual length: shorter rows would say less of each turn, but
 in a long chat more topics are worth more than more words about a few."""
-_EVERY_LENGTH, _SHORTEST = 1 / 2, 2 / 5
-"""Further lengths for a count, which needs every instance. At the first, turns that match well keep their usual length,
-and it is taken if all of these have room."""
 _MIN_HEADED = 0.5
 """Share of the best turn's weight from which the headings of a turn get more characters."""
 _FITTING_HEADED, _OTHER_HEADED = 1.5, 0.5
@@ -115,9 +114,10 @@ def opening_request(subject: str, chars: int, *, points: bool, every: bool) -> O
     Args:
         chars: maximum characters of all rows.
         points: whether rows have headings of the replies.
-        every: rows are as short as is needed for all to have room, those of turns that match well last.
+        every: rows are not shorter than usual, since a row that leaves out what was done or the figures cannot be
+            counted.
     """
-    lengths = (*_LENGTHS, _EVERY_LENGTH, _SHORTEST) if every else _LENGTHS
+    lengths = tuple(one for one in _LENGTHS if one >= 1) if every else _LENGTHS
     return OutlineRequest(
         [subject], None, None, _MAX_ROWS, chars, points=points, lengths=lengths, every=every
     )
@@ -150,7 +150,9 @@ class Outline:
         self._shortener = Shortener(
             self._texts, self._analyser, " ".join(self._subjects) if request.every else ""
         )
-        self._names = frozenset[str]().union(*map(self._shortener.names, self._subjects))
+        # Who speaks seldom says the own name: the turns of a speaker whom a subject names are found by their speaker.
+        self._speakers = frozenset[str]() if self._users else self._terms_of_speakers()
+        self._names = frozenset[str]().union(*map(self._names_in, self._subjects))
         self._days = [turn.at[:10] for turn in self._turns]
         discounted = self._users and not request.every
         self._factors = _day_factors(self._days) if discounted else [1.0] * len(self._days)
@@ -225,17 +227,36 @@ class Outline:
         weights = [0.0] * len(self._turns)
         for subject in self._subjects or [""]:
             own = [
-                self._shortener.share(text, subject) if subject else self._shortener.content(text)
-                for text in self._texts
+                self._share(place, subject) if subject else self._shortener.content(text)
+                for place, text in enumerate(self._texts)
             ]
             groups = _group_by_names(
-                self._ranked(own), self._period_lines, self._turns, subject, self._shortener
+                self._ranked(own),
+                self._period_lines,
+                self._turns,
+                self._names_in(subject),
+                subject,
+                self._shortener,
             )
             rankings.append(chain.from_iterable(groups))
             weights = list(map(max, weights, own))
         # Interleaved, so that each subject gets its best turns.
         best = (place for some in zip_longest(*rankings) for place in some if place is not None)
         return list(dict.fromkeys(best)), weights
+
+    def _share(self, place: int, subject: str) -> float:
+        """Return the share of the words of a subject that a turn has; it has the name of its speaker."""
+        speaker = self._turns[place].speaker if self._speakers else None
+        text = self._texts[place]
+        return self._shortener.share(f"{speaker}: {text}" if speaker else text, subject)
+
+    def _names_in(self, subject: str) -> frozenset[str]:
+        """Return the terms of the names in a subject, without those of speakers."""
+        return self._shortener.names(subject) - self._speakers
+
+    def _terms_of_speakers(self) -> frozenset[str]:
+        """Return the terms of the names of all speakers of the turns."""
+        return frozenset(self._analyser.terms(" ".join({turn.speaker or "" for turn in self._turns})))
 
     def _ranked(self, weights: Sequence[float]) -> list[int]:
         """Return the places of the turns with a weight, best first, those that follow up on others last."""
@@ -261,17 +282,14 @@ class Outline:
         """Return the rows of the turns that have room, by place, at the first length at which enough have."""
         request, best = self._request, self._best
         akin = self._ranked_by_likeness()
-        if request.every:
-            usual, enough = _EVERY_LENGTH, float(sum(map(self._fits, best)))
-        else:
-            usual, enough = 1.0, len(best) * (1 if request.points else _MIN_LISTED)
+        enough = len(best) * (1 if request.points or request.every else _MIN_LISTED)
         for times in request.lengths:
             page = _Page(self._analyser, self._days, request.room)
             page.add(best[: request.maximum], partial(self._row, times=times))
             if page.left >= (request.room // 2 if akin and times > 1 else 0):
                 page.add(akin[: request.maximum - len(page.rows)], partial(self._row, times=min(times, 1)))
                 break
-            if times <= usual and len(page.rows) >= enough:
+            if times <= 1 and len(page.rows) >= enough:
                 break
         return page.rows
 
@@ -283,11 +301,13 @@ class Outline:
             times: its maximum length, relative to the usual one.
         """
         turn, later = self._turns[place], self._later.get(place, ())
-        chars = int(times * _ROW_CHARS)
-        if self._fits(place):
-            keeps_length = self._request.every and _EVERY_LENGTH <= times < 1
-            chars = int((1 if keeps_length else times) * _FITTING_CHARS)
-        text = self._shortener.short(turn.text, chars, _FACTS_CHARS, shown_terms)
+        chars = _ROW_CHARS
+        if self._request.every:
+            # What other rows have, too, says what the row is an instance of.
+            chars, shown_terms = _COUNTED_CHARS, frozenset()
+        elif self._fits(place):
+            chars = _FITTING_CHARS
+        text = self._shortener.short(turn.text, int(times * chars), _FACTS_CHARS, shown_terms)
         text += "".join(f" > {self._shortener.short(one.text, _LATER_CHARS)}" for one in later)
         if self._headings is None:
             return _Row(text, [])
@@ -390,14 +410,18 @@ class _Headings:
 
 
 def _group_by_names(
-    places: list[int], period_lines: list[Line], lines: list[Line], text: str, shortener: Shortener
+    places: list[int],
+    period_lines: list[Line],
+    lines: list[Line],
+    names: frozenset[str],
+    text: str,
+    shortener: Shortener,
 ) -> list[list[int]]:
     """Return the places of the turns with a name of the text, of those whose reply has one, and of others.
 
     The others must share a rare word with the text, and are none if many turns have a name. For a text without names,
     all places are in one list.
     """
-    names = shortener.names(text)
     place_of = {(line.chunk.id, line.number): number for number, line in enumerate(lines)}
     named: set[int] = set()
     answered: set[int] = set()

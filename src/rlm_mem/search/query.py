@@ -202,7 +202,7 @@ def analyse_query(
         authors=tuple(named),
         dates=dates,
         kind=question_kind(question),
-        wants_list=bool(_PLURAL_WANTED.search(question)),
+        wants_list=wants_list(question),
         anchor=_anchor(question, analyser, kept, dates),
         now=now,
         first_person=says_i(question),
@@ -241,6 +241,11 @@ def _word_weights(question: str, left_out: Collection[int], analyser: Analyser) 
     if default:
         weights[analyser.stem("default")] = 1.0
     return weights
+
+
+def wants_list(question: str) -> bool:
+    """Return whether an English question asks for several things or their number."""
+    return _PLURAL_WANTED.search(question) is not None
 
 
 def question_kind(text: str) -> str:

@@ -29,8 +29,15 @@ _LOOK_BACK = 40
 _MAX_SHIFT = 40
 
 
-def snippet(content: str, start: int, end: int, query: Query, analyser: Analyser | None = None) -> str:
-    """The segment `content[start:end]` as one line of at most `MAX_SNIPPET` characters.
+def snippet(
+    content: str,
+    start: int,
+    end: int,
+    query: Query,
+    analyser: Analyser | None = None,
+    longest: int = MAX_SNIPPET,
+) -> str:
+    """The segment `content[start:end]` as one line of at most ``longest`` characters.
 
     A longer segment is cut, between words, to the part with most of the question's words, from the beginning of their
     sentence if that is near; `…` marks each cut, with a space after a whole sentence. A row of a Markdown table has the
@@ -41,12 +48,12 @@ def snippet(content: str, start: int, end: int, query: Query, analyser: Analyser
     text = " ".join(content[start : max(end, end_of_section(content, start))].split())
     if text.startswith("|"):
         parts = _head_and_row(content, start, end, query, analyser)
-        if parts and sum(map(len, parts)) + len(_BETWEEN) <= MAX_SNIPPET:
+        if parts and sum(map(len, parts)) + len(_BETWEEN) <= longest:
             return _BETWEEN.join(parts)
-    if len(text) <= MAX_SNIPPET:
+    if len(text) <= longest:
         return text
     places = places_of(text, query, analyser)
-    room = MAX_SNIPPET - _MARKS
+    room = longest - _MARKS
     reach, margin = room * 2 // 3, room // 6
     first = _best_start(places, reach)
     last = max((place for place, *_ in places if place <= first + reach), default=first)

@@ -2,7 +2,8 @@
 
 "I'm kinda worried that my $12.99/month subscription might not be enough, can you help me with that?" among texts that
 ask for help becomes "$12.99/month subscription might not be enough". Words without content that many of the texts have
-("my", "and") are omitted within a clause, too, except before a number or a denial: "from 1.8s to 1.2s".
+("my", "and") are omitted within a clause, too, except before a number or a denial, and within a name: "from 1.8s to
+1.2s", "Lord of the Rings".
 Common words are counted in the listed texts themselves, so no list of phrases is needed and any language works.
 Numbers and denials are kept.
 """
@@ -89,7 +90,7 @@ class Shortener:
     Args:
         texts: all texts of the list, in any order, from which word frequencies are counted.
         analyser: the analyser of their language.
-        about: text with words whose clauses come first, except common words.
+        about: text with words that stay, whose clauses come first unless the words are common.
     """
 
     def __init__(self, texts: Iterable[str], analyser: Analyser, about: str = "") -> None:
@@ -108,7 +109,8 @@ class Shortener:
         self._counts = counts
         self._common = max(_FEW, _COMMON * number)
         self._few = max(_FEW, _RARE * number)
-        self._about = frozenset(term for term in analyser.terms(about) if counts[term] < self._common)
+        self._subject = frozenset(analyser.terms(about))
+        self._about = frozenset(term for term in self._subject if counts[term] < self._common)
         self._often = often = max(_FEW, _FILLING * number)
         self._filling = frozenset(
             word
@@ -289,12 +291,22 @@ class Shortener:
         kept = (
             place
             for place in range(informative[0], informative[-1] + 1)
-            if _bare(words[place]) not in self._filling or any(map(_is_telling, words[place + 1 : place + 2]))
+            if _bare(words[place]) not in self._filling
+            or any(map(_is_telling, words[place + 1 : place + 2]))
+            or self._is_within_name(words, place)
         )
         text, brief = (
             " ".join(words[place] for place in places).strip(" ,;:.()[]") for places in (kept, informative)
         )
         return _Clause(text, frozenset(self._analyser.terms(clause)), brief) if text else None
+
+    def _is_within_name(self, words: list[str], place: int) -> bool:
+        """Whether a word is between two words of a name: "The Name of the Wind"."""
+        beside = reversed(words[max(0, place - 2) : place]), words[place + 1 : place + 3]
+        return all(
+            next((word for word in some if _bare(word) not in self._filling), "").strip(_MARKS)[:1].isupper()
+            for some in beside
+        )
 
     def _informs(self, word: str, following: list[str]) -> bool:
         bare = word.strip(_MARKS)
@@ -303,7 +315,7 @@ class Shortener:
             or (bare[:1].isupper() and bool(following) and following[0][:1].isdigit())
             or _DENIAL.fullmatch(bare) is not None
             or any(
-                self._counts.get(term, 0) < self._common or term in self._named
+                self._counts.get(term, 0) < self._common or term in self._named or term in self._subject
                 for term in self._analyser.terms(bare)
             )
         )
