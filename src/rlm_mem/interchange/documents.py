@@ -57,7 +57,10 @@ class FolderOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SyncOptions:
-    """How the text of files is stored, documented by ``folders.sync_folder``; the values apply to new chunks only."""
+    """How the text of files is stored, documented by ``folders.sync_folder``; the values apply to new chunks only.
+
+    ``revive``: a former text that comes back, as with each change of a branch, is current again as the same chunk.
+    """
 
     conversation_id: str | None = None
     tags: tuple[str, ...] = ()
@@ -67,6 +70,7 @@ class SyncOptions:
     secrets: SecretAction | None = None
     trust: str | None = None
     again: bool = False
+    revive: bool = False
 
 
 @dataclass

@@ -8,11 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks, format_time
-from rlm_mem.config import SecretAction, stored_path
+from rlm_mem.config import stored_path
 from rlm_mem.ingest.batch_index import BatchIndex
 from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.ingest.remember import store_piece
-from rlm_mem.interchange.documents import ChangedDocument, DocumentReader, DocumentText, piece_digest
+from rlm_mem.interchange.documents import (
+    ChangedDocument,
+    DocumentReader,
+    DocumentText,
+    SyncOptions,
+    piece_digest,
+)
 from rlm_mem.interchange.folder_links import headings_in, references_in
 from rlm_mem.interchange.folder_names import FolderName
 from rlm_mem.interchange.folder_plan import FileChange, align
@@ -34,7 +40,7 @@ class DocumentWriter:
     Args:
         root: the absolute path of the folder.
         known: its names in the memory.
-        secrets: what is done with secrets in texts that are updated.
+        options: how files are stored.
 
     Attributes:
         report: counts what is done; the caller starts a new one for each transaction.
@@ -49,7 +55,7 @@ class DocumentWriter:
         known: FolderName,
         reader: DocumentReader,
         report: FolderReport,
-        secrets: SecretAction | None,
+        options: SyncOptions,
     ) -> None:
         self.report = report
         self.recorded: set[str] = set()
@@ -57,7 +63,7 @@ class DocumentWriter:
         self._store = store
         self._root, self._known = root, known
         self._reader = reader
-        self._secrets = secrets
+        self._secrets, self._revive = options.secrets, options.revive
         self._dry_run = report.dry_run
         self._linker = AutoLinker(store)
         self._index = BatchIndex(store)
@@ -269,12 +275,12 @@ class DocumentWriter:
     ) -> str:
         """Store a piece that replaces others; return its chunk id.
 
-        A former chunk with the same text is restored, unless a later one replaced it: those follow each other in time.
+        A former chunk with the same text is restored, unless a later one replaced it: those follow each other in time,
+        but not where files change with each branch (``SyncOptions.revive``).
         """
         reason = f"{text.fields['provenance']['path']} was changed"
-        archived = None if earlier is None else self._store.get_archived(earlier)
-        if archived is not None and archived.metadata.superseded_by is None:
-            restored = self._restore(archived.id) or archived
+        restored = None if earlier is None else self._returned(earlier, former)
+        if restored is not None:
             self._update_position(restored, text, number, former)
             for old in olds if not self._dry_run else ():
                 self._store.supersede(old, restored.id, reason, force=True)
@@ -283,6 +289,23 @@ class DocumentWriter:
         return self._store_new(
             text, number, None, [ChunkLinks(old, SUPERSEDES, 1.0, now, reason) for old in olds]
         )
+
+    def _returned(self, chunk_id: str, former: FileEntry | None) -> Chunk | None:
+        """Return the chunk of a former text as a current one; None if the text is to be stored as a new one."""
+        archived = self._store.get_archived(chunk_id)
+        if archived is not None:
+            return None if archived.metadata.superseded_by else self._restore(chunk_id) or archived
+        chunk = self._stored([chunk_id]).get(chunk_id) if self._revive and former else None
+        if chunk is None or former is None:
+            return None
+        by = chunk.metadata.superseded_by
+        if by is not None and by not in {piece.id for piece in (*former.pieces, *former.former)}:
+            return None  # not the file replaced it
+        self.report.chunks_restored += 1
+        if by is None or self._dry_run:
+            return chunk
+        self._store.remove_link(by, chunk_id, SUPERSEDES)
+        return self._store.get_chunk(chunk_id, track=False)
 
     def _store_new(
         self, text: DocumentText, number: int, draft: Chunk | None, links: Sequence[ChunkLinks] = ()
