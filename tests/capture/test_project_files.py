@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.errors import InputError
 from rlm_mem.interchange.folders import sync_folder
 from rlm_mem.interchange.formats.instructions import kind_of, may_hold
+from rlm_mem.interchange.importing import import_source
 from rlm_mem.mcp.hooks import log_file
 from tests.capture.sessions import event
 from tests.cli.conftest import Run
@@ -324,3 +326,18 @@ def test_a_memory_bank_is_recognised_when_only_its_folder_is_remembered(project:
     with Memory.open(brain) as memory:
         sync_folder(memory.store, project / "memory-bank")
         assert {tag for tag, _ in memory.store.tag_counts()} >= {"memory-bank", "activeContext"}
+
+
+def test_a_single_file_for_agents_is_split_at_its_sections_as_by_the_command_for_projects(
+    project: Path, brain: Path
+) -> None:
+    file = project / "memory-bank" / "activeContext.md"
+    with Memory.open(brain) as memory:
+        planned = import_source(memory.store, file, dry_run=True)
+        made = import_source(memory.store, file)
+        assert planned.created == made.created == len(memory.list_chunks()) > 1
+        assert {chunk.content.partition("\n")[0] for chunk in memory.store.iter_chunks()} >= {"## Next Steps"}
+        (stored,) = memory.remember_many([{"text": file.read_text(), "sections": True, "again": True}])
+        assert stored.created == made.created
+        with pytest.raises(InputError, match="sections must be"):
+            memory.remember_many([{"text": "x", "sections": "yes"}])

@@ -62,7 +62,7 @@ def answer_part(request: PageRequest) -> Response:
 
 
 def _with_lines(memory: Memory, sources: list[Source]) -> list[tuple[Source, str]]:
-    """Each source with its line; that of a whole memory without its marks, which are known at the beginnings of lines."""
+    """Each source with its line; that of a whole memory without the marks at the beginnings of lines."""
     chunks = memory.store.get_many([one.chunk_id for one in sources], track=False)
     made = []
     for one in sources:
