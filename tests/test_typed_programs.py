@@ -14,7 +14,9 @@ from tests.integrations.frameworks import needs
 ROOT = Path(__file__).parents[1]
 
 PLAIN = """
+from dataclasses import dataclass
 from datetime import date, datetime
+from typing import assert_type
 
 from brain.scripts import ChunkStore, ReasoningResult, ReasoningStep
 from rlm_mem import Filters, Hit, InvalidChunk, Limits, Memory, RecallResult, RememberResult, Stats
@@ -23,6 +25,10 @@ faked = RecallResult(content="green tea", chunk_ids=["chunk-a"], confidence=0.9,
 assert (faked.outcome, faked.cost, faked.trajectory.steps) == ("answered", None, [])
 reasoned = ReasoningResult("green tea", [ReasoningStep("chunk-a", "read", "says so")], 0.9)
 assert reasoned.outcome == "answered" and "green tea" in f"{faked}{reasoned}{faked!r}{reasoned!r}"
+
+@dataclass
+class Drink:
+    name: str
 
 with Memory.open("brain") as memory:
     store: ChunkStore = memory.store
@@ -41,6 +47,10 @@ with Memory.open("brain") as memory:
     result: RecallResult = memory.recall("What does Ana drink?", limits=Limits(iterations=3))
     if result.outcome == "answered":
         words: str | None = result.content
+    assert_type(memory.recall("What does Ana drink?", result=Drink).value, Drink | None)
+    assert_type(memory.recall("What does Ana drink?", result=list[Drink], max_tokens=90).value, list[Drink] | None)
+    shaped: RecallResult = memory.recall("What does Ana drink?", result={"type": "string"})
+    either: RecallResult = memory.recall("What does Ana drink?", result=str | None)
     lines: list[str] = [source.line for source in result.sources]
     sure: list[float] = [one.reliability for one in result.standing]
     hits: list[Hit] = memory.search("tea", filters=Filters(tags_all=("tea",)))
@@ -68,6 +78,8 @@ async def main() -> None:
     async with AsyncMemory.open("brain") as memory:
         made: RememberResult = await memory.remember("Ana drinks green tea.", tags="tea", secrets="redact")
         result: RecallResult = await memory.recall("What does Ana drink?", limits=await memory.limits(iterations=3))
+        drinks = (await memory.recall("What does Ana drink?", result=list[str])).value
+        first: str = drinks[0] if drinks else ""
         hits: list[Hit] = await memory.search("tea", filters=Filters(tags_all=("tea",)))
         figures: Stats = await memory.stats()
         events: AsyncIterator[Event] = memory.events(limit=5)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.host_session import RecallSession
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.reason import ReasoningResult
-    from rlm_mem.recall.recall import RecallResult
+    from rlm_mem.recall.recall import RecallResult, ValueT, Wanted
     from rlm_mem.recall.trajectory import TrajectoryInfo
     from rlm_mem.recall.trajectory_export import ExportedRun
     from rlm_mem.receipts import Bundle, Receipt, Verification
@@ -262,7 +262,7 @@ class Memory:
         self,
         question: str,
         *,
-        result: Any = None,
+        result: Wanted[ValueT] | None = None,
         limits: Limits | None = None,
         engine: str | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
@@ -270,7 +270,7 @@ class Memory:
         on_text: Callable[[str], None] | None = None,
         max_tokens: int | None = None,
         as_of: str | date | datetime | None = None,
-    ) -> RecallResult:
+    ) -> RecallResult[ValueT]:
         """Answer a question by running programs that the model writes.
 
         Args:

@@ -972,6 +972,16 @@ def test_a_deleted_message_that_a_client_passes_again_is_not_kept_again(brain: P
         ("don't add tests yet, we change the API first", []),
         ("Keep functions under 40 lines.", ["Keep functions under 40 lines."]),
         ("keep that in a file under src/ called v2", []),
+        (
+            "By the way, staging moved to port 9090 yesterday.",
+            ["By the way, staging moved to port 9090 yesterday."],
+        ),
+        ("The wiki was renamed to handbook.", ["The wiki was renamed to handbook."]),
+        (
+            "Die Staging-Umgebung ist auf Port 9090 umgezogen.",
+            ["Die Staging-Umgebung ist auf Port 9090 umgezogen."],
+        ),
+        ("it moved to the left", []),
     ],
 )
 @pytest.mark.local_only("about the rules, not about the store")

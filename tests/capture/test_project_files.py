@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.errors import InputError
 from rlm_mem.interchange.folders import sync_folder
 from rlm_mem.interchange.formats.instructions import kind_of, may_hold
+from rlm_mem.interchange.importing import import_source
 from rlm_mem.mcp.hooks import log_file
 from tests.capture.sessions import event
 from tests.cli.conftest import Run
@@ -124,6 +126,41 @@ def test_a_session_follows_edits_and_branches_without_a_command(
     assert "Redis" not in session()
     write(project, "doc/adr/0001-sessions.md", FILES["doc/adr/0001-sessions.md"])
     assert "Redis" in session()
+
+
+def test_a_branch_that_was_checked_out_before_brings_back_its_memories_instead_of_copies(
+    run: Run, project: Path
+) -> None:
+    name = "memory-bank/activeContext.md"
+    more = "\n## Blocked\n\nThe payment module waits for the certificate of the bank in Aarhus.\n"
+    branches = [FILES[name], FILES[name].replace("500", "900") + more]
+    run("project", "import")
+    states: list[dict[str, str]] = []
+    for number in range(6):
+        write(project, name, branches[1 - number % 2])
+        dry = run("project", "import", "--dry-run", "--json").json[0]
+        made = run("project", "import", "--json").json[0]
+        assert dry["chunks_restored"] == made["chunks_restored"] == (0 if number == 0 else 2 - number % 2)
+        states.append(
+            {one["id"]: one["content"] for one in chunks(run) if not one["metadata"]["superseded_by"]}
+        )
+        assert ("900 tablets" in str(states[-1]), "Aarhus" in str(states[-1])) == (number % 2 == 0,) * 2
+    assert states[::2] == [states[0]] * 3 and states[1::2] == [states[1]] * 3
+    assert run("store", "check", "--json").json["findings"] == []
+    run("--namespace", NAMESPACE, "undo")
+    assert {one["id"] for one in chunks(run) if not one["metadata"]["superseded_by"]} == states[0].keys()
+
+
+def test_what_a_person_replaced_is_not_brought_back_by_a_branch(run: Run, project: Path) -> None:
+    name = "memory-bank/activeContext.md"
+    run("project", "import")
+    old = next(one["id"] for one in chunks(run) if "500 tablets" in one["content"])
+    run("--namespace", NAMESPACE, "remember", "The load test uses 700 tablets.", "--replaces", old)
+    for text in (FILES[name].replace("500", "900"), FILES[name]):
+        write(project, name, text)
+        run("project", "import")
+    shown = run("--namespace", NAMESPACE, "show", old, "--json").json
+    assert shown["metadata"]["superseded_by"]
 
 
 def test_a_project_without_a_remote_is_followed_when_the_machine_has_another_name(
@@ -289,3 +326,18 @@ def test_a_memory_bank_is_recognised_when_only_its_folder_is_remembered(project:
     with Memory.open(brain) as memory:
         sync_folder(memory.store, project / "memory-bank")
         assert {tag for tag, _ in memory.store.tag_counts()} >= {"memory-bank", "activeContext"}
+
+
+def test_a_single_file_for_agents_is_split_at_its_sections_as_by_the_command_for_projects(
+    project: Path, brain: Path
+) -> None:
+    file = project / "memory-bank" / "activeContext.md"
+    with Memory.open(brain) as memory:
+        planned = import_source(memory.store, file, dry_run=True)
+        made = import_source(memory.store, file)
+        assert planned.created == made.created == len(memory.list_chunks()) > 1
+        assert {chunk.content.partition("\n")[0] for chunk in memory.store.iter_chunks()} >= {"## Next Steps"}
+        (stored,) = memory.remember_many([{"text": file.read_text(), "sections": True, "again": True}])
+        assert stored.created == made.created
+        with pytest.raises(InputError, match="sections must be"):
+            memory.remember_many([{"text": "x", "sections": "yes"}])

@@ -13,6 +13,8 @@ from rlm_mem.cli.ids import known_id
 from rlm_mem.cli.periods import day_of
 from rlm_mem.cli.settings import toml_with_value
 from rlm_mem.errors import InputError, InvalidConfig, InvalidQuery, NotFoundError
+from rlm_mem.integrations.records import Records
+from rlm_mem.memory import Memory
 
 from .conftest import Run
 
@@ -85,6 +87,23 @@ def test_short_ids_wherever_an_id_is_taken(run: Run, notes: dict[str, str], tmp_
     run("recall", "What does Ana drink?")
     trajectory = run("trajectories", "show", "last", "--json").json["id"]
     assert run("trajectories", "show", trajectory.rpartition("-")[2], "--json").json["id"] == trajectory
+
+
+def test_the_long_id_of_a_record_is_listed_by_its_beginning_which_finds_it(run: Run, brain: Path) -> None:
+    with Memory.open(brain) as memory:
+        Records(memory, "langgraph").put(("people",), "bees", {"text": "The bees live in Porto."})
+        (chunk_id,) = memory.list_chunks()
+    short = run("list").out.splitlines()[-1].split()[0]
+    assert len(short) == 8 < len(chunk_id.rpartition("-")[2])
+    assert chunk_id in run("show", short).out
+
+
+def test_wrong_uses_name_what_would_be_right(run: Run, notes: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("The gate is red.")
+    ran = run("remember", "--folder", str(tmp_path / "note.md"))
+    assert (ran.code, "is a file, not a folder" in ran.err, "remember --file" in ran.err) == (2, True, True)
+    ran = run("undo", f"zzz{len(notes)}")
+    assert (ran.code, "there is no chunk or change zzz4" in ran.err) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -302,6 +302,18 @@ def chatgpt() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def test_the_settings_beside_the_chats_of_an_export_are_no_problem(store: ChunkStore, tmp_path: Path) -> None:
+    write(tmp_path / "export/a/conversations.json", [chatgpt()])
+    write(tmp_path / "export/a/user.json", {"id": "u", "email": "ana@example.org"})
+    write(tmp_path / "export/b/user.json", {"id": "u"})
+    (tmp_path / "export/a/broken.json").write_text("{")
+    report = import_source(store, tmp_path / "export")
+    assert report.passed_over == 1
+    assert sorted(Path(one.where).parts[-2:] for one in report.problems) == [
+        ("a", "broken.json"), ("b", "user.json"),
+    ]  # fmt: skip
+
+
 def test_a_chatgpt_export_gives_what_was_seen_with_its_times(store: ChunkStore, tmp_path: Path) -> None:
     cyclic = {"title": "Loop", "id": "conv-2", "mapping": {"a": {"parent": "b"}, "b": {"parent": "a"}}}
     file = write(tmp_path / "conversations.json", [chatgpt(), cyclic, "junk"])

@@ -173,7 +173,7 @@ def test_people_that_would_be_mixed_and_pages_that_are_missing_are_said(
     }  # fmt: skip
     report = import_source(store, write(tmp_path / "page.json", json.dumps(page)))
     people, more = (notice.text for notice in report.notices)
-    assert people.startswith("memories of 2 people (ann 2, ben 1) are in one namespace")
+    assert people.startswith("memories of 2 people (ann 2, ben 1) in one namespace")
     assert more.startswith("the page names a next one")
     told = mem0(memory='Writes "next": "now" and \'"results"\' a lot.')
     assert import_source(store, write(tmp_path / "one.json", json.dumps({"results": [told]}))).notices == []

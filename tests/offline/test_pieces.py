@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rlm_mem.offline.closest import nearness
+from rlm_mem.offline.extraction import trimmed
+from rlm_mem.offline.nearest import quotation
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
@@ -71,3 +74,18 @@ def test_a_part_of_another_kind_or_thing_does_not_answer(question: str, note: st
 def test_a_value_that_replaces_another_is_no_answer_where_another_clause_is_asked_for() -> None:
     note = "Station Alpha logs to syslog and not to files; the limit we use is 40 MB."
     assert "40 MB" in answer("What limit do we use for station Alpha?", note)
+
+
+def test_the_name_of_a_field_is_no_person() -> None:
+    """As Obsidian writes it, in a note whose title is the person."""
+    assert answer("Who is the landlord?", "Role:: landlord\nPays:: Ana Keller").strip() != "Role"
+    assert "Ana Keller" in answer("Who pays the deposit?", "The deposit pays:: Ana Keller")
+
+
+def test_the_box_of_a_task_and_the_next_heading_are_no_part_of_an_answer() -> None:
+    assert trimmed("- [x] [Call] the tiler.") == trimmed("[ ] [Call] the tiler") == "[Call] the tiler"
+    note = "The tiler of the kitchen is booked for week 40.\n\n## Tasks\n- [ ] Call him"
+    question = analyse_question("What is booked for the kitchen?")
+    passages = [Passage("a", note), Passage("b", "Bread is baked.")]
+    quoted = quotation(question, passages, nearness(question, passages))
+    assert quoted is not None and quoted.text == "The tiler of the kitchen is booked for week 40"

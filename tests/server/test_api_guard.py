@@ -153,6 +153,7 @@ def test_a_method_that_an_address_does_not_have_is_named_with_those_it_has(tmp_p
         answer = client.put("chunks/chunk-x")
         refused(answer, 405)
         assert answer.headers["Allow"] == "DELETE, GET, HEAD, PATCH"
+        assert answer.json()["detail"] == "PUT is not a method of this address: use DELETE, GET, HEAD, PATCH"
 
 
 @pytest.mark.parametrize(

@@ -391,6 +391,20 @@ def test_a_link_to_a_memory_has_its_text_without_marks_of_markdown(site: Site) -
     assert ">The dentist is Dr Okafor. *closed* on Fridays</a>" in page
 
 
+def test_the_memory_of_a_file_names_its_last_folder_and_an_answer_quotes_it_without_marks(
+    site: Site, tmp_path: Path
+) -> None:
+    folder = tmp_path / "vault" / "People"
+    folder.mkdir(parents=True)
+    (folder / "Keller.md").write_text("# Ana Keller\n\n- the dentist in [[Basel]]\n- opens at nine\n")
+    site.memory.sync_folder(folder.parent)
+    conversation = next(chunk.metadata.conversation_id for chunk in site.memory.store.iter_chunks())
+    assert conversation.endswith("vault/People/Keller.md")
+    assert f'title="{conversation}" dir="auto">People/Keller.md</a>' in site.get("/memories")
+    answered = site.post("/memories/answer", q="When does the dentist open?")
+    assert ">Ana Keller · the dentist in Basel · opens at nine</a>" in answered
+
+
 def test_a_word_that_is_still_being_typed_finds_the_newest_memories_with_it(
     site: Site, ids: list[str]
 ) -> None:

@@ -235,8 +235,33 @@ def test_ticked_memories_are_archived_or_restored_as_one_change(site: Site, one:
     assert len(site.memory.list_chunks()) == 25
     assert "no memory is ticked" in site.post("/memories", do="archive")
     refused = site.post("/memories", 422, do="archive", id=[one, tiered])
-    assert "archived one by one" in text_of(refused) and site.memory.store.exists(one)
+    assert "changed one by one" in text_of(refused) and site.memory.store.exists(one)
     site.post("/memories", status=422, do="burn", id=ids)
+
+
+def test_tags_are_added_to_ticked_memories_or_removed_as_one_change(site: Site) -> None:
+    ids = [site.memory.remember(f"Tram {number} is late.", tags=["tram"]).chunk_ids[0] for number in range(3)]
+    gone = site.memory.remember("Tram 9 is gone.").chunk_ids[0]
+    site.memory.delete(gone)
+
+    def tags() -> list[list[str]]:
+        return [list(chunk.tags) for chunk in site.memory.store.get_many(ids).values()]
+
+    after = site.post("/memories", do="tag", tags="delay, tram,line 4", id=[*ids[:2], gone])
+    assert "as one change" in text_of(after)
+    assert tags() == [["tram", "delay", "line 4"]] * 2 + [["tram"]]
+    change = site.memory.recorded_changes(1)[0].id
+    site.post("/memories", do="untag", tags="tram, delay", id=ids)
+    assert tags() == [["line 4"], ["line 4"], []]
+    site.post("/changes/undo", change=site.memory.recorded_changes(1)[0].id)
+    site.post("/changes/undo", change=change)
+    assert tags() == [["tram"]] * 3
+    assert "Nothing was changed" in text_of(site.post("/memories", do="untag", tags="bus", id=ids))
+    assert "no tag was entered" in text_of(site.post("/memories", do="tag", tags=" , ", id=ids))
+    assert "no memory is ticked" in text_of(site.post("/memories", do="tag", tags="bus"))
+    refused = site.post("/memories", 422, do="tag", tags="x" * 2_000, id=ids)
+    assert "tag" in text_of(refused) and tags() == [["tram"]] * 3
+    assert "Add the tags" not in site.get("/memories?archived=yes")
 
 
 def test_a_new_text_of_a_tiered_memory_is_refused_with_the_reason(site: Site) -> None:

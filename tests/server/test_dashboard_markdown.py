@@ -135,6 +135,23 @@ def test_a_card_shows_emphasis_code_and_a_line_for_each_item(text: str, html: st
     assert str(teaser(text, longest)) == html
 
 
+def test_a_link_between_notes_searches_for_the_note() -> None:
+    text = "Met [[Ana Keller]], see [[Trip#Costs|the costs]] and ![[a b&c.png]]; [[<b>]] [[]] [[a[b]]"
+    html = str(render(text).html)
+    links = [attributes for tag, attributes in tags_of(html) if tag == "a"]
+    assert [link["href"] for link in links] == [
+        f"/memories?q={name}" for name in ("Ana+Keller", "Trip", "a+b%26c.png", "%3Cb%3E")
+    ]
+    assert ">the costs</a>" in html and ">&lt;b&gt;</a>" in html and "[[]] [[a[b]]" in html
+    assert str(teaser(text, 400)).startswith("Met Ana Keller, see the costs and a b&amp;c.png;")
+
+
+def test_a_task_has_a_box() -> None:
+    text = "- [ ] call\n- [x] write\n- [ ]\n- [x]y\n\n[ ] words"
+    assert str(teaser(text, 400)) == "• ☐ call<br>• ☑ write<br>• ☐<br>• [x]y<br>[ ] words"
+    assert "☑ write" in render(text).html
+
+
 def test_headings_follow_the_title_of_the_page_without_a_gap() -> None:
     found = [tag for tag, _ in tags_of(str(render("### a\n\n#### b\n\n### c").html)) if tag.startswith("h")]
     assert found == ["h2", "h3", "h2"]

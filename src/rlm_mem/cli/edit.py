@@ -358,7 +358,12 @@ def undo(
             note(f"to redo it: {call.undo_command(undone.undo)}")
         return
     with call.open() as memory:
-        chunk_id = full_id(memory, what)
+        try:
+            chunk_id = full_id(memory, what)
+        except NotFoundError as error:
+            raise NotFoundError(
+                error.message.replace("no chunk ", "no chunk or change "), hint=error.hint
+            ) from None
         former = [one.revision for one in memory.history(chunk_id) if not one.current]
         chunk = memory.undo(chunk_id, to_revision=revision)
         if chunk is None and memory.store.damage(chunk_id) is not None:

@@ -61,11 +61,11 @@ def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Map each id to its last part, which every command accepts, if that is long enough and unique, else to itself."""
-    ends = Counter(one.rpartition("-")[2] for one in ids)
+    """Map each id to the beginning of its last part, which every command accepts, if unique, else to itself."""
+    short = {one: one.rpartition("-")[2][:_SHORT_ID_CHARS] for one in ids}
+    times = Counter(short.values())
     return {
-        one: end if len(end := one.rpartition("-")[2]) >= _SHORT_ID_CHARS and ends[end] == 1 else one
-        for one in ids
+        one: end if len(end) == _SHORT_ID_CHARS and times[end] == 1 else one for one, end in short.items()
     }
 
 

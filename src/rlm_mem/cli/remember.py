@@ -197,6 +197,10 @@ def remember(
 def _check_sources(texts: Sequence[sources.InputText], folders: Sequence[Path]) -> None:
     """Refuse folders that do not exist, and texts without a visible character."""
     for folder in folders:
+        if folder.is_file():
+            raise InputError(
+                f"{folder} is a file, not a folder", hint=f"rlm-mem remember --file {folder} remembers it"
+            )
         if not folder.is_dir():
             raise NotFoundError(f"there is no folder {folder}")
     for source in texts:

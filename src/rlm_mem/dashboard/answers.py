@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
@@ -11,6 +12,10 @@ from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.requests import PageRequest
 from rlm_mem.dashboard.words import visible, without_marks
 from rlm_mem.errors import RlmMemError
+
+if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
+    from rlm_mem.recall.recall import Source
 
 _SOURCES = 3
 _ASKING = re.compile(
@@ -50,10 +55,22 @@ def answer_part(request: PageRequest) -> Response:
         question=question.strip(),
         found=found,
         answer=visible(found.content or ""),
-        sources=[(one, visible(without_marks(one.line))) for one in found.sources[:_SOURCES]],
+        sources=_with_lines(memory, found.sources[:_SOURCES]),
         run=found.trajectory.id if recorded else "",
         model=_other_model(request),
     )
+
+
+def _with_lines(memory: Memory, sources: list[Source]) -> list[tuple[Source, str]]:
+    """Each source with its line; that of a whole memory without the marks at the beginnings of lines."""
+    chunks = memory.store.get_many([one.chunk_id for one in sources], track=False)
+    made = []
+    for one in sources:
+        text = chunks[one.chunk_id].content if one.chunk_id in chunks else ""
+        whole = " ".join(text.split()) == one.line
+        lines = without_marks(text if whole else one.line).split("\n")
+        made.append((one, visible(" · ".join(line.strip() for line in lines if line.strip()))))
+    return made
 
 
 def _other_model(request: PageRequest) -> str:

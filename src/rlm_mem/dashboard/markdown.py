@@ -1,6 +1,7 @@
 """Renders remembered Markdown as HTML, without HTML from the text and without external resources.
 
-HTML in the text is escaped, images are named instead of shown, and only links to the web work. Length, nesting depth
+HTML in the text is escaped, images are named instead of shown, and only links to the web work, and those between notes,
+which search for the note. Length, nesting depth
 and the size of tables are bounded.
 """
 
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from rlm_mem.dashboard.words import first_line, visible
+from rlm_mem.dashboard.words import WIKI_LINK, address, first_line, visible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererHTML
+    from markdown_it.rules_core import StateCore
+    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
 MAX_RENDERED_CHARS = 20_000
@@ -128,6 +131,8 @@ def _beginning(part: str) -> str:
 
 _MARKS = re.compile(r"[*_`#\[|>~]|^[ \t]{0,8}(?:[-+]|\d{1,9}[.)])\s", re.MULTILINE)
 """A text without a match has no Markdown."""
+_BOX = re.compile(r"\[([ xX])\](?=\s|$)")
+"""The box of a task at the beginning of a list item."""
 _TAGS = {"strong": "strong", "em": "em", "s": "s"}
 
 
@@ -178,6 +183,8 @@ def _parser(*, tables: bool) -> MarkdownIt:
     made = MarkdownIt(
         "js-default", {"html": False, "linkify": False, "breaks": True, "maxNesting": _MAX_NESTING}
     )
+    made.inline.ruler.before("link", "wiki_link", _wiki_link)
+    made.core.ruler.push("tasks", _mark_tasks)
     # An indented line of a remembered text is rarely code.
     made.disable("code")
     if not tables:
@@ -186,6 +193,29 @@ def _parser(*, tables: bool) -> MarkdownIt:
     made.add_render_rule("table_open", _table_open)
     made.add_render_rule("table_close", _table_close)
     return made
+
+
+def _wiki_link(state: StateInline, silent: bool) -> bool:
+    link = WIKI_LINK.match(state.src, state.pos, state.posMax)
+    if link is None:
+        return False
+    if not silent:
+        opened = state.push("link_open", "a", 1)
+        opened.attrs, opened.meta = {"href": address("/memories", q=link[1].strip())}, {"note": True}
+        state.push("text", "", 0).content = link[2] or link[1]
+        state.push("link_close", "a", -1)
+    state.pos = link.end()
+    return True
+
+
+def _mark_tasks(state: StateCore) -> None:
+    """Show the box of a task as a character."""
+    for item, token in zip(state.tokens, state.tokens[2:], strict=False):
+        if item.type != "list_item_open" or token.type != "inline" or not token.children:
+            continue
+        text = token.children[0]
+        if text.type == "text" and (box := _BOX.match(text.content)):
+            text.content = f"{'☐' if box[1] == ' ' else '☑'}{text.content[box.end() :]}"
 
 
 def _walk(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -207,7 +237,9 @@ def _restrict(tokens: Sequence[Token]) -> None:
             token.info = ""
         leads: list[bool] = []
         for child in token.children or ():
-            if child.type == "link_open":
+            if child.meta.get("note"):
+                leads.append(True)
+            elif child.type == "link_open":
                 target = str(child.attrs.get("href", ""))
                 leads.append(target.lower().startswith(_WEB))
                 if leads[-1]:

@@ -60,7 +60,7 @@ class Row:
 
     @property
     def tickable(self) -> bool:
-        """Whether it can be archived from the list: tiered memories are changed one by one, with their files."""
+        """Whether it can be changed from the list: tiered memories are changed one by one, with their files."""
         return not is_mirror(self.id)
 
 
@@ -148,20 +148,46 @@ def list_page(request: PageRequest) -> Response:
 
 
 _ON_TICKED = {"archive": ("deleteChunks", "ticked-archived"), "restore": ("restoreChunks", "ticked-restored")}
-"""Operation and notice of each button for the ticked memories."""
+"""Operation and notice of each button that moves the ticked memories."""
 _IDS_AT_ONCE = 20
 
 
 def act_on_ticked(request: PageRequest) -> Response:
-    """Archive or restore the ticked memories of the list, as one change, and show the list again."""
-    what, ids = request.action(*_ON_TICKED), request.texts("id")
+    """Tag, archive or restore the ticked memories of the list, as one change, and show the list again."""
+    what, ids = request.action("tag", "untag", *_ON_TICKED), request.texts("id")
     if any(map(is_mirror, ids)):
-        raise InputError("tiered memories are archived one by one", hint="archive each on its own page")
-    name, notice = _ON_TICKED[what] if ids else ("", "none-ticked")
+        raise InputError("tiered memories are changed one by one", hint="open each on its own page")
+    if not ids:
+        notice = "none-ticked"
+    elif what in _ON_TICKED:
+        notice = _move_ticked(request, what, ids)
+    else:
+        notice = _tag_ticked(request, ids, remove=what == "untag")
+    return request.go(request.came_from()[0], notice)
+
+
+def _move_ticked(request: PageRequest, what: str, ids: Sequence[str]) -> str:
+    name, notice = _ON_TICKED[what]
     with request.memory.batch():
         for first in range(0, len(ids), _IDS_AT_ONCE):
             request.carry_out(name, ids=ids[first : first + _IDS_AT_ONCE])
-    return request.go(request.came_from()[0], notice)
+    return notice
+
+
+def _tag_ticked(request: PageRequest, ids: Sequence[str], *, remove: bool) -> str:
+    """Add the tags of the form to the memories, or remove them; a memory that was archived meanwhile is left alone."""
+    given = tags_of(request.text("tags", 2_000))
+    if not given:
+        return "no-tag"
+    tags, changed = set(given), False
+    with request.memory.batch():
+        for chunk in request.memory.store.get_many(ids).values():
+            kept = [tag for tag in chunk.tags if tag not in tags]
+            new = kept if remove else [*chunk.tags, *(tag for tag in given if tag not in chunk.tags)]
+            if new != list(chunk.tags):
+                changed = True
+                request.memory.update(chunk.id, tags=new)
+    return "ticked-tagged" if changed else "unchanged"
 
 
 def figures(memory: Memory) -> dict[str, Any]:

@@ -58,6 +58,8 @@ NOTICES: Mapping[str, str] = {
     "archived": "Archived. Searches do not find it; you can restore it here.",
     "restored": "Restored.",
     "none-ticked": "Nothing was done: no memory is ticked.",
+    "no-tag": "Nothing was done: no tag was entered.",
+    "ticked-tagged": "The tags of the ticked memories were changed, as one change.",
     "ticked-archived": "The ticked memories were archived, as one change.",
     "ticked-restored": "The ticked memories were restored, as one change.",
     "reverted": "The former version was restored as a new revision.",

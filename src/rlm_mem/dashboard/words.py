@@ -20,6 +20,8 @@ from rlm_mem.text.analysis import get_analyser
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _LINE_MARK = re.compile(r"^(?:#{1,6}|[ \t]{0,8}[-+*])[ \t]+(?=\S)", re.MULTILINE)
 _STRONG = re.compile(r"(?<![\w*])\*\*(?=\S)(.{1,200}?)(?<=\S)\*\*(?![\w*])")
+WIKI_LINK = re.compile(r"!?\[\[([^\[\]|#\n]{1,200})(?:#[^\[\]|\n]{0,200})?(?:\\?\|([^\[\]|\n]{1,200}))?\]\]")
+"""A link as Obsidian writes it: the note, and the words shown for it, if others."""
 _MIDNIGHT = time()
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -92,8 +94,13 @@ def title(text: str, longest: int = 80) -> str:
 
 
 def without_marks(text: str) -> str:
-    """The text without the marks of Markdown headings, list items and strong emphasis."""
-    return _STRONG.sub(r"\1", _LINE_MARK.sub("", text))
+    """The text without the marks of Markdown headings, list items, strong emphasis and links between notes."""
+    return WIKI_LINK.sub(lambda link: link[2] or link[1], _STRONG.sub(r"\1", _LINE_MARK.sub("", text)))
+
+
+def conversation(name: str) -> str:
+    """The id of a conversation; of a file's, its last folder and its name."""
+    return "/".join(name.rsplit("/", 2)[-2:]) if name.startswith("file:/") else name
 
 
 def visible(text: str) -> str:
@@ -155,6 +162,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "seconds": seconds,
     "share": share,
     "first_line": first_line,
+    "conversation": conversation,
     "without_marks": without_marks,
     "visible": visible,
     "direction": direction,

@@ -62,7 +62,7 @@ class Resource:
         method = "GET" if request.method == "HEAD" else request.method
         operation = self._by_method.get(method)  # type: ignore[call-overload]
         if operation is None:
-            why = problem(405, f"{request.method} is not among the methods of this address")
+            why = problem(405, f"{request.method} is not a method of this address: use {self._allow}")
             await problem_response(why, {"Allow": self._allow})(scope, receive, send)
             return
         try:

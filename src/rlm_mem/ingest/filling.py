@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from rlm_mem.arguments import check_function, check_items
+from rlm_mem.arguments import check_flag, check_function, check_items
 from rlm_mem.chunk import Chunk, normalised_hash
 from rlm_mem.config import Config, IngestConfig, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundError, RlmMemError
@@ -59,7 +59,7 @@ _WORTH_STORING, _WORTH_STORING_IDLE = 120, 25
 texts itself. The second number applies when no text is left to analyse: the chunks that wait at the end are stored
 while the other processes are idle, so there should be few."""
 _OPTIONS = TextOptions.__annotations__.keys()
-_NOTHING = '["", null, null]'
+_NOTHING = '["", null, null, false]'
 
 
 # --- analysis, which needs no store ----------------------------------------------------------------------------------
@@ -101,17 +101,18 @@ def analyse_texts(given: str, items: Sequence[str]) -> list[_Analysed | _Refused
 
     Args:
         given: JSON of the settings (``_Task``).
-        items: JSON of each text: the text, what to do with secrets, and its provenance.
+        items: JSON of each text: the text, what to do with secrets, its provenance, and whether sections are chunks.
     """
     task = msgspec.json.decode(given, type=_Task)
     return [_analyse_text(task, *json.loads(item)) for item in items]
 
 
 def _analyse_text(
-    task: _Task, text: str, action: Any, provenance: Mapping[str, Any] | None
+    task: _Task, text: str, action: Any, provenance: Mapping[str, Any] | None, sections: bool
 ) -> _Analysed | _Refused:
     try:
-        found = analyse(text, task.ingest, task.secrets, action)
+        sections = check_flag(sections, "sections")
+        found = analyse(text, task.ingest, task.secrets, action, sections=sections)
     except InputError as error:
         return _Refused(error.message, error.hint)
     segments, statements = [], []
@@ -144,15 +145,16 @@ def _parse_item(item: object) -> _Text | _Refused:
 
 
 def _encode_item(item: _Text) -> str:
-    """Encode a text with its secrets option and indexed provenance as JSON (ASCII, since it may have surrogates)."""
+    """Encode a text with what its analysis depends on as JSON (ASCII, since it may have surrogates)."""
     origin = item.options.get("provenance")
     named = {
         key: value
         for key, value in (origin.items() if isinstance(origin, Mapping) else ())
         if key in ("title", "path") and isinstance(value, str)
     }
-    arguments = [item.text, item.options.get("secrets"), named or None]
-    if arguments[1] is None and item.text.isascii() and not named:
+    sections = item.options.get("sections", False)
+    arguments = [item.text, item.options.get("secrets"), named or None, sections]
+    if arguments[1] is None and sections is False and item.text.isascii() and not named:
         return msgspec.json.encode(arguments).decode()  # five times faster than json.dumps
     return json.dumps(arguments, default=repr)
 

@@ -192,12 +192,14 @@ class TextOptions(MoreOptions, total=False):
         tags: its tags; a single text is one tag.
         confidence: 0-1; default 0.7.
         chunk_type: preference, fact, pattern, decision, note or a registered type; None detects it per chunk.
+        sections: whether each section of Markdown is a chunk of its own, however short.
     """
 
     conversation_id: str | None
     tags: Sequence[str] | str | None
     confidence: float
     chunk_type: str | None
+    sections: bool
 
 
 @observed("remember", _figures)
@@ -237,7 +239,8 @@ def remember(
     settings = config or store.config
     if progress is not None:
         check_function(progress, "progress")
-    analysed = analyse(text, settings.ingest, settings.secrets, options.get("secrets"))
+    sections = check_flag(options.get("sections", False), "sections")
+    analysed = analyse(text, settings.ingest, settings.secrets, options.get("secrets"), sections=sections)
     ready = prepare(store, analysed, settings, options)
     if finder is not None:
         finder.begin(list(map(attrgetter("content"), analysed.pieces)))

@@ -27,6 +27,12 @@ FORMATS = {one.name: one for one in sorted(_built_in(), key=lambda one: one.name
 """Every built-in format by name."""
 
 
+NO_MEMORIES = (
+    "JSON without memories, messages or conversations in a known form: rlm-mem remember --jsonl takes lines of "
+    '{"text": …}'
+)
+
+
 def format_names() -> list[str]:
     """Return the names of all formats: the built-in ones, then those of installed packages."""
     return [*FORMATS, *(one.name for one in extensions(IMPORTERS))]
@@ -61,10 +67,7 @@ def unknown_reason(head: FileHead) -> str | None:
             json.loads(head.data)
         except (ValueError, RecursionError) as error:
             return f"not valid JSON: {error}" if isinstance(error, ValueError) else "JSON nested too deeply"
-    return (
-        "JSON without memories, messages or conversations in a known form: rlm-mem remember --jsonl takes lines of "
-        '{"text": …}'
-    )
+    return NO_MEMORIES
 
 
 class Detector:

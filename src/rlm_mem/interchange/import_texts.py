@@ -48,13 +48,18 @@ class ImportedText:
         said = f"{self.text}\0{self.when(0)}\0{self.record.tags}"
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
+    @property
+    def sections(self) -> bool:
+        """Whether each section of it is a memory of its own."""
+        return isinstance(self.record, Note) and self.record.sections
+
     def arguments(self, secrets: SecretAction | None) -> dict[str, Any]:
         """Return the arguments of ``remember``."""
         record = self.record
         return {
             "text": self.text, "conversation_id": record.conversation_id, "tags": record.tags, "source": "import",
             "occurred_at": self.when, "metadata": record.extra, "provenance": {"path": record.where},
-            "secrets": secrets, "again": True,
+            "secrets": secrets, "again": True, "sections": self.sections,
         }  # fmt: skip
 
 
@@ -187,7 +192,9 @@ class TextImporter:
         record, config = text.record, self._store.config
         try:
             check_tags(record.tags)
-            analysed = analyse(text.text, config.ingest, config.secrets, self._options.secrets)
+            analysed = analyse(
+                text.text, config.ingest, config.secrets, self._options.secrets, sections=text.sections
+            )
         except InputError as error:
             self._report.problem(record.where, str(error))
             return

@@ -18,7 +18,7 @@ from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
-from rlm_mem.interchange.detection import Detector, format_named, unknown_reason
+from rlm_mem.interchange.detection import NO_MEMORIES, Detector, format_named, unknown_reason
 from rlm_mem.interchange.documents import SyncOptions
 from rlm_mem.interchange.folder_sync import FolderSync
 from rlm_mem.interchange.folders import NO_FOLDER, SETTLE_SECONDS, UnreportedProblems, watch_entries
@@ -288,7 +288,11 @@ class _Import:
             # Pictures and programs among notes are expected; a file that is imported on its own should be readable.
             if reason is None and head and len(names) == 1:
                 reason = "not of a format that can be imported"
-            if reason is None:
+            # An export of chats has files about the account and its settings beside them.
+            beside = entry.name.rpartition("/")[0]
+            if reason is None or (
+                reason is NO_MEMORIES and f"{beside}{'/' * bool(beside)}conversations.json" in names
+            ):
                 self.report.passed_over += 1
             else:
                 self.report.problem(self._place.name(entry), reason)

@@ -84,8 +84,8 @@ class Note(MutableRecord):
     """A plain text, to be chunked.
 
     ``key`` identifies it within its conversation, so that a change of the source replaces the former text; empty:
-    it is the only note of the conversation. ``aliases``: other names by which wiki links call it. ``sections``: in a
-    folder, each section of it is a memory of its own, however short.
+    it is the only note of the conversation. ``aliases``: other names by which wiki links call it. ``sections``: each
+    section of it is a memory of its own, however short.
     """
 
     key: str

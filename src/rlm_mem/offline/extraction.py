@@ -80,8 +80,8 @@ class Piece(FrozenRecord, frozen=True):
 
 
 def trimmed(text: str) -> str:
-    """A sentence as an answer: without list marks and full stop, cut to a bounded length."""
-    plain = re.sub(r"^[\s*•>#-]+", "", text).strip()
+    """A sentence as an answer: without marks of lists and tasks and full stop, cut to a bounded length."""
+    plain = re.sub(r"^[\s*•>#-]+(?:\[[ xX]\]\s)?|^\[[ xX]\]\s", "", text).strip()
     if len(plain.split()) > MAX_WORDS:
         head = " ".join(plain.split()[:MAX_WORDS])
         cut = max(head.rfind(mark) for mark in (", ", "; ", ": "))
@@ -396,6 +396,7 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         within = match.start() and text[match.start() - 1].isalnum()  # "OS" of "iOS"
         if (
             within
+            or text.startswith("::", match.end())  # the name of a field, as Obsidian writes it
             or not kept
             or any(stem_of(word) in asked or stem_of(word) in question.terms for word in kept)
         ):

@@ -92,8 +92,8 @@ def quotation(question: Question, passages: Sequence[Passage], near: Sequence[fl
 
 
 def _quoted(passage: Passage, sentence: Sentence, number: int) -> str:
-    """A sentence with the one after it, if both have no more words than an answer may have."""
-    following = passage.sentences[number + 1 : number + 2]
+    """A sentence with the one after it, unless that is a heading or both have more words than an answer may have."""
+    following = [one for one in passage.sentences[number + 1 : number + 2] if not one.text.startswith("#")]
     end = following[0].start + len(following[0].text) if following else 0
     both = " ".join(passage.text[sentence.start : end].split())
     return trimmed(both if both and len(both.split()) <= MAX_WORDS else sentence.text)

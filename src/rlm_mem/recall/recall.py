@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Generic
 
 from rlm_mem import search as searching
 from rlm_mem.chunk.types import out_of_date
@@ -34,9 +35,19 @@ from rlm_mem.text.blocks import one_line
 from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # of the type checker: that of Python has a default from 3.13 on
+
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
+    ValueT = TypeVar("ValueT", default=Any)
+else:
+    from typing import TypeVar
+
+    ValueT = TypeVar("ValueT")
+
+Wanted = type[ValueT] | UnionType | Mapping[str, Any]
+"""The requested type of an answer, as for :class:`~rlm_mem.recall.result_schema.ResultSchema`."""
 _MAX_CLOSEST = 3
 """Most closest memories beside an uncertain answer."""
 _MAX_PRINTED = 5
@@ -105,7 +116,7 @@ class Standing(FrozenRecord, frozen=True):
 
 
 @dataclass
-class RecallResult:
+class RecallResult(Generic[ValueT]):
     """The answer to a question (docs/spec/operations.md, RECALL).
 
     The first four fields are enough to create one, for example in a test.
@@ -134,7 +145,7 @@ class RecallResult:
         method: ``programs``: the model wrote programs; ``scaffolded``: it read memories that the offline model
             found or that it searched for; ``offline``: the offline model answered instead.
         note: the reason if ``method`` is not ``programs``, and that chunk files could not be read; else empty.
-        value: the answer in the type requested with ``result``; None if none was requested.
+        value: the answer in the type requested with ``result``; None without an answer, or if none was requested.
     """
 
     content: str | None
@@ -153,7 +164,7 @@ class RecallResult:
     closest: list[Source] = field(default_factory=list)
     method: Method = "programs"
     note: str = ""
-    value: Any = None
+    value: ValueT | None = None
     suggestion: str | None = None
 
     def __str__(self) -> str:
@@ -176,7 +187,7 @@ class RecallResult:
         """``answered``, ``closest only``, ``not held`` or ``stopped`` (:mod:`rlm_mem.recall.outcome`)."""
         return outcome_word(content=self.content, chunk_ids=self.chunk_ids, concluded=self.concluded)
 
-    def within(self, max_tokens: int) -> RecallResult:
+    def within(self, max_tokens: int) -> RecallResult[ValueT]:
         """The result with excerpts of at most ``max_tokens`` tokens together; the last is cut, later ones dropped."""
         sources = [*self.sources, *self.closest]
         texts = texts_within([one.excerpt for one in sources], max_tokens)
@@ -196,11 +207,11 @@ class RecallOperation(Runner):
         self,
         query: str,
         *,
-        result: Any = None,
+        result: Wanted[ValueT] | None = None,
         limits: Limits | None = None,
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: Callable[[str], None] | None = None,
-    ) -> RecallResult:
+    ) -> RecallResult[ValueT]:
         """Answer ``query`` from the memory.
 
         Args:
@@ -218,7 +229,7 @@ class RecallOperation(Runner):
         """
         form = None if result is None else ResultSchema(result)
 
-        def ask() -> RecallResult:
+        def ask() -> RecallResult[ValueT]:
             run = self.run(query, "recall", limits=limits, form=form, on_step=on_step, on_text=on_text)
             return recall_result(self.view, run, form)
 

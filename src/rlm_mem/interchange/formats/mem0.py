@@ -51,8 +51,8 @@ def _notices(file: SourceFile, people: Counter[str]) -> Iterator[ImportNotice]:
         listed = ", ".join(named[:3]) + (f" and {len(named) - 3:,} more" if len(named) > 3 else "")
         yield ImportNotice(
             file.where,
-            f"memories of {len(named):,} people ({listed}) are in one namespace now: to keep them apart, undo, export "
-            "each person separately, and import with --namespace",
+            f"memories of {len(named):,} people ({listed}) in one namespace: to keep them apart, undo the import, "
+            "export each person separately, and import with --namespace people/NAME",
         )
     with file.opened() as handle:
         if _MORE.search(handle.read(_HEAD_BYTES).partition(b'"results"')[0]):
