@@ -11,14 +11,7 @@ import msgspec
 import numpy as np
 
 from rlm_mem.chunk import normalise_unicode
-from rlm_mem.chunk.types import (
-    ALL_LINK_TYPES,
-    CHUNK_TYPES,
-    ORIGIN_OF_SOURCE,
-    ORIGINS,
-    TRUST_LEVELS,
-    amount,
-)
+from rlm_mem.chunk.types import ALL_LINK_TYPES, CHUNK_TYPES, ORIGIN_OF_SOURCE, ORIGINS, TRUST_LEVELS, amount
 from rlm_mem.config import stored_path
 from rlm_mem.text.analysis import SPACELESS
 

@@ -159,10 +159,7 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
         transaction.change.undoes = change.id
         for edit in reversed(record.edits if record else []):
             if files.read(edit.file) != edit.data(edit.after):
-                raise ConflictError(
-                    f"{edit.file} was changed since this change",
-                    hint=_CHANGED_SINCE,
-                )
+                raise ConflictError(f"{edit.file} was changed since this change", hint=_CHANGED_SINCE)
             before = edit.data(edit.before)
             if before is None:
                 files.remove(edit.file)
@@ -214,10 +211,7 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
         or content_hash(left.content) != last["after"]
         or not _same(versions[-1].chunk, left)
     ):
-        raise ConflictError(
-            f"{chunk_id} was changed since this change",
-            hint=_CHANGED_SINCE,
-        )
+        raise ConflictError(f"{chunk_id} was changed since this change", hint=_CHANGED_SINCE)
     if first["op"] == "create" or (first["op"] == "import" and first.get("before") is None):
         if active:
             store.delete_chunk(chunk_id)

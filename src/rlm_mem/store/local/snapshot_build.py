@@ -17,13 +17,7 @@ from msgspec import Struct
 from rlm_mem.store.core.arrays import Array, Bools, Ints, Slots, Words
 from rlm_mem.store.core.lookup import NO_CONVERSATION
 from rlm_mem.store.core.selection import changed_at, contained, distinct
-from rlm_mem.store.local.snapshot import (
-    ArrayWriter,
-    ChunkPostings,
-    Columns,
-    Snapshot,
-    postings_of,
-)
+from rlm_mem.store.local.snapshot import ArrayWriter, ChunkPostings, Columns, Snapshot, postings_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -310,8 +310,7 @@ def drop_unused_terms(connection: sqlite3.Connection) -> None:
         used.update(decoded.terms.tolist(), decoded.author.tolist())
     last = connection.execute("SELECT max(term) FROM terms").fetchone()[0]
     connection.execute(
-        "DELETE FROM terms WHERE term NOT IN (SELECT value FROM json_each(?))",
-        (json_list(used),),
+        "DELETE FROM terms WHERE term NOT IN (SELECT value FROM json_each(?))", (json_list(used),)
     )
     mark = os.urandom(8).hex()
     if last is not None:

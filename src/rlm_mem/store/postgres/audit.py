@@ -27,9 +27,7 @@ _RESERVED_NUMBERS = "string_to_array(current_setting('rlm_mem.lines'), ',')::big
 _PAGE = 500
 
 
-def event_statement(
-    events: Iterable[dict[str, Any]],
-) -> tuple[list[Statement], Statement]:
+def event_statement(events: Iterable[dict[str, Any]]) -> tuple[list[Statement], Statement]:
     """Return statements that write events of the audit log, and a query that finds the last one if it was written."""
     by_namespace: dict[int, list[dict[str, Any]]] = {}
     for event in events:

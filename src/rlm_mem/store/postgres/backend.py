@@ -315,9 +315,7 @@ class PostgresBackend(Backend):
         if self._analysed.get(namespace) or self._local.transaction is not None:
             return
         found = self.rows(
-            namespace,
-            "SELECT analysis FROM rlm_mem.namespaces WHERE ns = %s",
-            (namespace_key(namespace),),
+            namespace, "SELECT analysis FROM rlm_mem.namespaces WHERE ns = %s", (namespace_key(namespace),)
         )
         if found and found[0][0] not in ("", self._analysis):
             if self.read_only:
