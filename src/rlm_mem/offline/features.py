@@ -21,6 +21,7 @@ from rlm_mem.offline.question import Question
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.related import related_terms
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.clauses import DAYS
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.patterns import late, word_set
 
@@ -32,11 +33,8 @@ _FEELING = word_set(
     amazing awesome great
     """
 )
-_TIMES = word_set(
-    """
-    yesterday today tonight tomorrow last next ago week weekend month year monday tuesday wednesday thursday
-    friday saturday sunday recently lately
-    """
+_TIMES = DAYS | word_set(
+    "yesterday today tonight tomorrow last next ago week weekend month year recently lately"
 )
 _NEGATIVE = word_set(
     """

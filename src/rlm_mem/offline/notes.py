@@ -25,6 +25,7 @@ from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.offline.word_classes import NUMBER, RELATIONS, Relation, degree, stem_of
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.by_language import NEGATION
 from rlm_mem.text.patterns import late, word_set
 
 _LABELS = word_set(
@@ -87,7 +88,6 @@ _NO_MODIFIERS = word_set(
 _CONVERSATIONAL = late(r"\b(?:i|me|my|we|us|our|you|your)\b|['’]m\b|[?!]", re.IGNORECASE)
 """Words that are common in speech and rare after a heading ("Architecture: …")."""
 
-_NEGATED = late(r"\b(?:not|never|no longer|cannot|without|none|nobody|nothing|no)\b|n't\b", re.IGNORECASE)
 _REJECTED = late(
     r"\b(?:prefers?|preferred|chose|choose|picked|rather)\b.{0,150}?\b(?:to|over|than|instead of)\s+(.+)",
     re.IGNORECASE,
@@ -641,7 +641,7 @@ def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece 
 
 def _is_negative(text: str) -> bool:
     """Whether a text negates something, or states that it is forbidden or has ended."""
-    return bool(_NEGATED.search(text)) or bool(_FORBIDDEN.search(text))
+    return bool(NEGATION.search(text)) or bool(_FORBIDDEN.search(text))
 
 
 def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rlm_mem.text.clauses import DAYS, MONTHS
 from rlm_mem.text.patterns import late, word_set
 
 DETERMINERS = word_set("a an the this that these those my your his her its our their some any every each no")
@@ -112,15 +113,14 @@ FULL_NAME = late(
 )
 """A name of two words or more."""
 
-NO_PERSON = word_set(
+_CAPITALISED = word_set(
     """
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
-    september october november december mondays tuesdays wednesdays thursdays fridays saturdays sundays
-    feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thurs fri
-    english french german spanish dutch italian api sql
+    mon tue tues wed thu thurs fri english french german spanish dutch italian api sql
     anything anyone anybody everything everyone everybody nothing nobody something someone somebody
     """
 )
+NO_PERSON = _CAPITALISED | DAYS | {f"{day}s" for day in DAYS} | MONTHS - {"jan"}
+"""Words with a capital letter that name no person; "Jan" is also a name."""
 ROLE = _compiled(
     r"\b(?:the|a|an|our|his|her|their)\s++(?:[\w-]++\s++){0,2}?"
     + _any(

@@ -17,7 +17,7 @@ from rlm_mem.offline.amended import (
     without_cancelled,
 )
 from rlm_mem.offline.beginnings import SINCE_WHEN, read_beginning
-from rlm_mem.offline.extraction import is_asked_elsewhere, only_repeats, trimmed
+from rlm_mem.offline.extraction import only_repeats, trimmed
 from rlm_mem.offline.language import about_equal, quote, shares_matched
 from rlm_mem.offline.notes import matched_share
 from rlm_mem.offline.passages import Passage, Reading
@@ -28,6 +28,7 @@ from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights
 from rlm_mem.offline.word_classes import stem_of
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.by_language import PAST
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.distinct import is_passing, names_other_option, returns_to, sentences
 from rlm_mem.text.languages import analyser_of, is_foreign
@@ -183,17 +184,9 @@ def _former_told(
     return None
 
 
-_BEEN_ABROAD = late(
-    r"\b(?:war(?:en)?|wurden?|hat(?:ten?)?|haben|étai(?:en)?t|avai(?:en)?t|eran?|estaban?|fue(?:ron)?|había|ha|han|hanno"
-    r"|erano|fu|był[aoiy]?)\b",
-    re.IGNORECASE,
-)
-"""Past forms of "be" and "have", which a note about the present does not contain."""
-
-
 def _former_abroad(plain: Question, passages: Sequence[Passage]) -> Reading | None:
     """The sentence of the note that was valid before the latest change, for a question in another language."""
-    text = _BEEN_ABROAD.sub(" ", plain.text)
+    text = " ".join(word for word in plain.text.split() if word.lower() not in PAST)
     notes = [one for one in about_equal(text, passages) if one.at is not None and not one.of_document]
     ordered = sorted(notes, key=lambda one: str(one.at))
     if len(ordered) < 2:
@@ -635,7 +628,6 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
             or (former not in answer and answer.rstrip(".") not in former)
             or former in asked
             or one.shown.lower() in asked.split()
-            or is_asked_elsewhere(question, answer, former)
         ):
             continue
         if question.kind in _OF_EVENTS and one.kind not in ("time", "day", "date"):

@@ -8,7 +8,7 @@ from datetime import date, datetime
 
 from rlm_mem.offline.passages import Passage
 from rlm_mem.record import FrozenRecord
-from rlm_mem.text.dates import DAY_NAMES, MONTH_NAMES, DateMention, find_dates
+from rlm_mem.text.dates import COUNTS, DAY_NAMES, MONTH_NAMES, DateMention, find_dates
 from rlm_mem.text.patterns import late
 
 _ASKED_YEAR = late(
@@ -20,10 +20,6 @@ _COUNTED = late(
     r"\b(?P<count>\w+(?: \w+){0,3}?)\s++(?P<unit>day|week|weekend|month|year)s?\s+(?:ago|back|earlier)$",
     re.IGNORECASE,
 )
-_NUMBER = {
-    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
-    "ten": 10,
-}  # fmt: skip
 
 
 class Moment(FrozenRecord, frozen=True):
@@ -100,7 +96,7 @@ def _in_words(mention: DateMention, said: datetime | None) -> str:
         if "weekend" in low or ("week" in low and mention.precision in ("week", "day")):
             unit = "weekend" if "weekend" in low else "week"
             if counted:
-                count = _NUMBER.get(counted["count"].split()[-1]) or (
+                count = COUNTS.get(counted["count"].split()[-1]) or (
                     int(counted["count"]) if counted["count"].isdigit() else 0
                 )
                 many = counted["count"] if count != 1 else "the"

@@ -16,7 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rlm_mem.record import FrozenRecord
+from rlm_mem.text.by_language import NEGATION
+from rlm_mem.text.dates import COUNTS
 from rlm_mem.text.differences import surest
+from rlm_mem.text.distinct import says
 from rlm_mem.text.patterns import late
 from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
@@ -24,18 +27,6 @@ from rlm_mem.text.statements import statements_in
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-_CHANGE = late(
-    r"\b(?:now|no longer|any ?more|instead|changed?|switch(?:ed|ing)?|moved?|moving|new|update[ds]?|used to|"
-    r"rather than|replaced?|rescheduled|postponed|extended|increased|decreased|raised|lowered|reached|improved|grown|"
-    r"became|renamed|upgraded|since then|recently|already|finally|jetzt|nicht mehr|maintenant|ne plus|ahora|ya no)\b",
-    re.IGNORECASE,
-)
-_DENIAL = late(
-    r"\b(?:not|never|no|nobody|nothing|none|neither|nor|without|cannot|haven.?t|hasn.?t|hadn.?t|don.?t|doesn.?t|didn.?t|"
-    r"isn.?t|aren.?t|wasn.?t|weren.?t|won.?t|can.?t|couldn.?t|wouldn.?t|nicht|nie|kein\w{0,3}|pas|jamais|aucune?|nunca|"
-    r"jamás|ningún|non|mai|não)\b",
-    re.IGNORECASE,
-)
 _VALUE = late(r"(?<![\w.])\d[\d.,:/-]*+%?|(?<![.!?:\n] )(?<=\s)[A-Z][\w'-]++")
 _MEASURE = late(
     r"(?<![\w.,:/-])(?!(?:19|20)\d\d\b)(\d[\d.,]{0,15}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
@@ -45,13 +36,6 @@ _MEASURE = late(
 )
 _LABEL = late(r"(?<=\S )[A-Z][\w.]{1,20} \Z")
 """A name before a number, which is not a count: "Sprint 2", "May 3" and "Flask 3"."""
-_NUMBERS = dict(
-    zip(
-        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
-        map(str, range(1, 13)),
-        strict=True,
-    )
-)
 _CURRENCIES = "$€£¥₹"
 _SIGNS = f"{_CURRENCIES}%"
 _NEVER_DID = late(
@@ -195,8 +179,7 @@ def _value_change(older: _Analysed, newer: _Analysed, terms: _Terms) -> tuple[st
         )
     if before and after and after - before and before - after:
         return f"{', '.join(sorted(before - after)[:4])} → {', '.join(sorted(after - before)[:4])}", closeness
-    change = _CHANGE.search(newer.statement.text)
-    return (f"the newer one says “{change[0].lower()}”", closeness) if change is not None else ("", 0.0)
+    return ("the newer one states a change", closeness) if says(newer.statement.text).change else ("", 0.0)
 
 
 def _denial_of_other(older: _Analysed, newer: _Analysed, terms: _Terms) -> tuple[str, float]:
@@ -244,7 +227,7 @@ def _measures(text: str, analyser: Analyser) -> dict[str, str]:
             del words[1:]
         number = match[1].rstrip(".,").casefold()
         for term in analyser.terms(" ".join(words)) or ([""] if sign else []):  # "15 and" has no term
-            found.setdefault(sign + term, _NUMBERS.get(number, number))
+            found.setdefault(sign + term, str(COUNTS.get(number, number)))
     return found
 
 
@@ -272,7 +255,7 @@ def _number_in(text: str, values: str) -> str:
 
 def _denials(text: str, analyser: Analyser) -> tuple[frozenset[str], str]:
     """Return the terms that a text denies, and its first word of denial as written."""
-    found = list(_DENIAL.finditer(text))
+    found = list(NEGATION.finditer(text))
     denied: set[str] = set()
     for denial in found:
         end = _CLAUSE_END.search(text, denial.end())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, REPLACES, TRAVELLED
-from rlm_mem.text.patterns import Expressions, signed, word_set
+from rlm_mem.text.patterns import Expressions, late, signed, word_set
 
 
 def words_of(**rows: str) -> frozenset[str]:
@@ -49,7 +49,7 @@ FOREIGN_NUMBERS = words_of(
 )
 """Numbers up to twelve, without words that mean something else in English or are a month ("due", "elf", "sept")."""
 _CALENDAR = "|".join(sorted(FOREIGN_DAYS | FOREIGN_MONTHS))
-_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 # -- changes -----------------------------------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ TEMPORARY = pattern_of(
     r"|\bfor (?:the time being|now|the duration)\b|\bstand(?:s|ing)? in\b|\bfill(?:s|ing) in\b"
     r"|\bexceptionally\b|^\W*this (?:week|weekend)\b(?!'s|’s)"
     r"|(?<!not )\b(?:only|just) (?:this|today|tonight|tomorrow|for (?:the|this|that|one|now|today))\b"
-    rf"|\b(?:this|that) (?:[a-z]{{3,9}}|{_DAY}) only\b"
+    rf"|\b(?:this|that) (?:[a-z]{{3,9}}|{DAY}) only\b"
     r"|\b(?:one|two|three|four|five|\d{1,2}) (?:morning|afternoon|evening|night|day|week|weekend)s? only\b",
     german=r"\b(?:vorübergehend|ausnahmsweise|vorläufig|einstweilen|einmalig|solange|nur (?:heute|morgen|diese\w?))\b"
     r"|\bfür (?:(?:eine?n?|zwei|drei|\d{1,2}) )?(?:stunden?|tage?|wochen?)\b"
@@ -218,6 +218,14 @@ TOLD = pattern_of(
 """Words for works of fiction."""
 
 # -- doubt and denial --------------------------------------------------------------------------------------------------
+
+NEGATION = late(
+    r"\b(?:not|never|no|nobody|nothing|none|neither|nor|without|cannot"
+    r"|(?:ca|could|did|do|does|had|has|have|is|are|might|must|need|should|was|were|wo|would)n.?t"
+    r"|nicht|nie|kein\w{0,3}|ohne|pas|jamais|sans|aucune?|nunca|jamás|ningún|sin|non|mai|senza|não|sem)\b",
+    re.IGNORECASE,
+)
+"""A word that denies what follows, in any of these languages and in Portuguese."""
 
 DOUBTED_ABROAD = pattern_of(
     german=r"\b(?:vielleicht|könnten?|würden?|falls|wenn|angeblich|hieß es|sei|solle[nt]?|wären?|hätten?"

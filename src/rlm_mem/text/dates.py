@@ -25,11 +25,12 @@ _MONTH.update({name[:3]: number for number, name in enumerate(MONTH_NAMES, 1)})
 _MONTH["sept"] = 9
 _WEEKDAY = {name: number for number, name in enumerate(DAY_NAMES)}
 _SEASON = {"spring": (3, 5), "summer": (6, 8), "fall": (9, 11), "autumn": (9, 11), "winter": (12, 2)}
-_COUNT = {
+COUNTS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
     "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3,
     "several": 4,
 }  # fmt: skip
+"""Words for numbers."""
 
 _M = rf"(?P<month>{MONTHS})\.?"
 _Y = r"(?P<year>(?:19|20)\d\d)"
@@ -197,7 +198,7 @@ def _resolve(kind: str, match: re.Match[str], today: date | None) -> _Resolved |
         return day, day, "day", True
     if kind in ("ago", "ahead", "span"):
         word = groups["count"].lower()
-        count = int(word) if word.isdigit() else _COUNT[word]
+        count = int(word) if word.isdigit() else COUNTS[word]
         unit = groups["unit"].lower()
         if kind == "span":
             return _move(today, unit, -count), today, "span", True

@@ -11,6 +11,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from rlm_mem.text.by_language import (
+    DAY,
     DENIED,
     DOUBTED_ABROAD,
     ENDED,
@@ -27,8 +28,6 @@ from rlm_mem.text.present import ROLES, WORD, is_german
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
-
-_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 _FOR_A_WHILE = signed(
     r"\bfor (?:(?:a|an|one|two|three|four|five|six|that|this|just|only|the|several|\d{1,3}) ){1,2}"
@@ -82,8 +81,8 @@ BEGINS = signed(r"\b(?:starting|effective|as of|from (?:now|here|today) on(?:war
 """Words with which an additional thing is in force from a day on: "the band's A as well from here on"."""
 _ONE_DAY = signed(
     r"(?<!from )(?<!as of )(?<!since )(?<!said )(?<!started )(?<!starting )(?<!beginning )"
-    r"\b(?:today|tonight|tomorrow|this (?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    rf"|last (?:year|month|week|season|spring|summer|autumn|winter|time|{_DAY})|the other day)\b"
+    rf"\b(?:today|tonight|tomorrow|this {DAY}"
+    rf"|last (?:year|month|week|season|spring|summer|autumn|winter|time|{DAY})|the other day)\b"
 )
 """A sentence about one day, unless it has a word of change: "bumped to 3.12 today"."""
 _YEAR = late(

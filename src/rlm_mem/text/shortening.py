@@ -11,13 +11,13 @@ Numbers and denials are kept.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlm_mem.text.blocks import CODE, blocks, one_line
+from rlm_mem.text.by_language import NEGATION
 from rlm_mem.text.patterns import late
 from rlm_mem.text.sentences import sentences
 
@@ -61,11 +61,6 @@ _MAX_CHARS_OF_CLAUSE = 600
 """Number of characters of a truncated clause that are searched for numbers and names."""
 _GAP = " … "
 _CLAUSE_END = late(r"(?<=[,;:!?…]) |(?<=[，；：、。！？])| (?=[–—(-])|(?<=\)) ")
-_DENIAL = late(
-    r"(?:not|never|no|nobody|nothing|none|neither|nor|without|cannot|[^\W\d_]{1,8}n['’]t|nicht|nie|kein\w{0,2}|ohne|pas|"
-    r"jamais|sans|aucune?|nunca|jamás|ningún|sin|non|mai|senza|não|sem)",
-    re.IGNORECASE,
-)
 _NAME = late(r"(?<=[\w,] )[A-Z][\w'’-]{1,40}")
 _CAPITAL = late(r"(?<!\w)[A-Z][\w'’-]{1,40}")
 _DIGIT = late(r"\d")
@@ -115,7 +110,7 @@ class Shortener:
         self._filling = frozenset(
             word
             for word, times in said.items()
-            if times >= often and not analyser.terms(word) and not _DENIAL.fullmatch(word)
+            if times >= often and not analyser.terms(word) and not NEGATION.fullmatch(word)
         )
         self._named = named
         self._most = math.log(number + 1)
@@ -313,7 +308,7 @@ class Shortener:
         return (
             any(map(str.isdigit, bare))
             or (bare[:1].isupper() and bool(following) and following[0][:1].isdigit())
-            or _DENIAL.fullmatch(bare) is not None
+            or NEGATION.fullmatch(bare) is not None
             or any(
                 self._counts.get(term, 0) < self._common or term in self._named or term in self._subject
                 for term in self._analyser.terms(bare)
@@ -328,7 +323,7 @@ def _bare(word: str) -> str:
 
 def _is_telling(word: str) -> bool:
     """Whether a word is a number or a denial, which mean little without the word in front of them."""
-    return _DIGIT.search(word) is not None or _DENIAL.fullmatch(_bare(word)) is not None
+    return _DIGIT.search(word) is not None or NEGATION.fullmatch(_bare(word)) is not None
 
 
 def _prose(text: str) -> Iterable[str]:
