@@ -286,12 +286,22 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
         return None
     if any(not far for far, *_ in found):
         _, place, figure_text = min(found)
+        with_verb = next((one for one in figures if _verb_follows_figure(question, text, one.end())), None)
+        if with_verb is not None:
+            return Piece(with_verb.group(), 1.0)
         part = next((one for one in figures if _OF_THEM.fullmatch(text, one.end(), place)), None)
         return Piece(part.group() if part else figure_text, 1.0, len(figures) == 1)
     own = _of_question_subject(question, sentence, [(place, figure_text) for _, place, figure_text in found])
     nearest = _nearest(question, sentence, own)
     fit = 0.8 if price and nearest and not gives_price(question, nearest.text) else 1.0
     return nearest and replace(nearest, fit=fit, alone=len(figures) == 1)
+
+
+def _verb_follows_figure(question: Question, text: str, end: int) -> bool:
+    """Whether the verb of a "how many …" follows a figure that ends here: "5 shares, 3 needed"."""
+    unit, asked = _UNIT.match(text, end), _HOW_MANY.search(question.text)
+    verbs = {word.stem for word in Sentence(question.text[asked.end() :], 0).words} if asked else set()
+    return unit is not None and unit[1].lower() not in FUNCTION_WORDS and stem_of(unit[1]) in verbs
 
 
 MONEY = late(
@@ -451,6 +461,13 @@ def _verb_follows_first_word(question: Question, sentence: Sentence, number: int
 def _words_before(text: str, place: int) -> str:
     """The last few words before a place, without the space after them."""
     return text[max(0, place - 40) : place].rstrip()
+
+
+def is_asked_elsewhere(question: Question, answer: str, former: str) -> bool:
+    """Whether what is asked for is named in an answer, but in other clauses than the one with a former value."""
+    noun = stem_of(question.focus.split()[-1]) if question.focus else ""
+    clauses = [one for one in re.split(r"[;:,]\s", answer) if noun in Sentence(one, 0).stems]
+    return bool(clauses) and not any(former in one for one in clauses)
 
 
 def only_repeats(question: Question, answer: str) -> bool:

@@ -17,7 +17,7 @@ from rlm_mem.offline.amended import (
     without_cancelled,
 )
 from rlm_mem.offline.beginnings import SINCE_WHEN, read_beginning
-from rlm_mem.offline.extraction import only_repeats, trimmed
+from rlm_mem.offline.extraction import is_asked_elsewhere, only_repeats, trimmed
 from rlm_mem.offline.language import about_equal, quote, shares_matched
 from rlm_mem.offline.notes import matched_share
 from rlm_mem.offline.passages import Passage, Reading
@@ -628,6 +628,7 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
             or (former not in answer and answer.rstrip(".") not in former)
             or former in asked
             or one.shown.lower() in asked.split()
+            or is_asked_elsewhere(question, answer, former)
         ):
             continue
         if question.kind in _OF_EVENTS and one.kind not in ("time", "day", "date"):

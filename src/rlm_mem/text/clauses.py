@@ -515,6 +515,29 @@ def adds(tokens: list[Token]) -> bool:
     )
 
 
+def no_more(tokens: list[Token]) -> int:
+    """Number of leading words that mark the rest as ended: "no more tea", "there will be no picnic"; 0 if none."""
+    low = [one.low for one in tokens[:4]]
+    if low[:2] == ["no", "more"]:
+        return 2
+    if low == ["there", "will", "be", "no"]:
+        return 4
+    return (
+        1 if low[:1] == ["no"] and any(one.low in ("anymore", "longer", "more") for one in tokens[-3:]) else 0
+    )
+
+
+def will_not_be(tokens: list[Token]) -> int:
+    """The position of "won't take place" or "will not happen"; 0 if absent."""
+    low = [one.low for one in tokens]
+    for number in range(1, len(low)):
+        if low[number] in ("won't", "not") and (
+            low[number + 1 : number + 3] == ["take", "place"] or low[number + 1 :][:1] == ["happen"]
+        ):
+            return number
+    return 0
+
+
 def is_compound(tokens: Sequence[Token], number: int) -> bool:
     """Whether a word such as "plan" is the second noun of a compound: "the phone plan"."""
     if tokens[number].low == "planning" and number:
@@ -563,6 +586,16 @@ def without_news(tokens: Sequence[Token]) -> tuple[list[Token], str]:
             kept.append(one)
         number += 1
     return kept, news
+
+
+def after_phrase(tokens: Sequence[Token], phrase: tuple[str, ...]) -> int:
+    """The position after a phrase; 0 if it is absent."""
+    low = [one.low for one in tokens]
+    if phrase[0] in low:
+        for number in range(len(low) - len(phrase) + 1):
+            if tuple(low[number : number + len(phrase)]) == phrase:
+                return number + len(phrase)
+    return 0
 
 
 def denial_in(subject: Sequence[Token]) -> tuple[bool, str]:

@@ -256,6 +256,14 @@ def _swapped(newer: Stated, older: Stated) -> Conflict | None:
     """
     if newer.denied or older.denied or not (newer.value and older.value):
         return None
+    # "Bo is captain now, not Ari" and "the captain is Ari"
+    if (
+        newer.attribute == older.attribute == "be"
+        and bool(newer.former)
+        and newer.former == older.value
+        and newer.value == older.topic - {ME}
+    ):
+        return Conflict("replace", 0.92, True, f"says that it is not “{newer.shown_former}” any more")
     if newer.attribute in _NAMES and newer.news and older.value and older.value <= newer.topic:
         mine = older.topic - {ME}
         if (older.value == newer.topic and _verb(older) in _NAMES) or (

@@ -33,6 +33,7 @@ from rlm_mem.text.by_language import (
 )
 from rlm_mem.text.clauses import DETERMINERS, NUMBERS, POSSESSIVES
 from rlm_mem.text.factuality import (
+    BEGINS,
     UNDONE,
     is_denied,
     is_doubted,
@@ -255,9 +256,12 @@ def asked_stems(
 ) -> Set[str]:
     """Stems of the question in the earlier note, except a kind of value that the later note does not name.
 
-    "Which Ruby does the mailer need?", "The mailer needs Ruby 3.1", "Bumped the mailer to 3.3".
+    "Which Ruby does the mailer need?", "The mailer needs Ruby 3.1", "Bumped the mailer to 3.3". Likewise the option
+    that the later note replaces by another one: "tabs" of "Tabs or spaces?".
     """
     had = asked.stems & texts[earlier]
+    if names_other_option(asked, texts[earlier], texts[later]):
+        had = had.difference(*asked.options)
     if had <= texts[later] or not DIGIT.search(later[:LONGEST]):
         return had
     for kind, _ in _NUMBERED.findall(earlier[:LONGEST]):
@@ -412,7 +416,12 @@ def _is_about_part(sentence: str, asked: PresentQuestion, known: Set[str], analy
 def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) -> bool:
     """Whether a sentence denies a value other than the earlier one, and gives none: "It is not at Anna's"."""
     denial = _IS_NOT.search(sentence)
-    if denial is None or _GOES_ON.search(sentence) or _STOP.search(sentence, denial.end()):
+    if (
+        denial is None
+        or _GOES_ON.search(sentence)
+        or BEGINS.search(sentence)
+        or _STOP.search(sentence, denial.end())
+    ):
         return False
     if "," in sentence[: denial.start()] and _STOP.search(sentence, 0, denial.start()):
         return False  # "no more rule: cats are allowed, dogs are not"
@@ -447,6 +456,8 @@ def _is_said_of_another(asked: PresentQuestion, earlier: str, best: str, analyse
     Both have the same words in the same order except two or more: a word of the question, and the value. "The server in
     Bonn has 8 cores" and "the server in Kiel has 16 cores", asked for the one in Bonn.
     """
+    if asked.spaceless:
+        return False
     mine = best_of(sentences(earlier, analyser), asked.stems, asked.stems)
     here, there = (
         [one for one in WORD.findall(text.lower()) if one not in _UNCOUNTED] for text in (mine, best)

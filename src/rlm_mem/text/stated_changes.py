@@ -1,6 +1,6 @@
 """Extracts the changes that a sentence states, and its words as topic and value.
 
-Examples: "moved X from A to B", "replaced A with B", "sold A", "Ana took X over from Ben".
+Examples: "moved X from A to B", "replaced A with B", "sold A", "Ana took X over from Ben", "no more X on Fridays".
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from rlm_mem.text.clauses import (
     UNSURE,
     Complement,
     Token,
+    after_phrase,
     complement_after,
     family_of,
     is_bare,
@@ -55,6 +56,7 @@ CHANGES_TO = CHANGES - _SAYING_IT | {"moved"}
 """Verbs of change that need "to"; of those that end something, only "moved out of" needs a further word."""
 CALLED_OFF = word_set("cancelled canceled scrapped axed")
 _OF_PASSIVE = word_set("was were been is are be being")
+_FAVOUR = word_set("favour favor")
 _LEFT = word_set("left quit resigned retired died moved closed ended")  # with or without an object
 
 
@@ -153,6 +155,25 @@ class SentenceReader:
 
     # One clause.
 
+    def _no_more(self, tokens: list[Token]) -> list[Stated]:
+        """Statements of "no more team lunch on Thursdays": the team lunch is no longer on Thursdays."""
+        parts = parts_of(tokens)
+        if not parts or parts[0].preposition:
+            return []
+        topic, _ = self._topic(parts[0].tokens)
+        self.carried, self.gone = topic or self.carried, ([], parts[0].tokens)
+        if not parts[1:]:
+            return (
+                [Stated(topic, self.head, "change", "", frozenset(), news="no more", over=True)]
+                if topic
+                else []
+            )
+        return [
+            Stated(topic, self.head, "be", part.preposition, frozenset(), frozenset(), self._value(part.tokens),
+                   news="no more", shown_former=self._shown(part.tokens), kind=kind_of(part.tokens))
+            for part in parts[1:]
+        ]  # fmt: skip
+
     def _topic(self, tokens: Sequence[Token]) -> tuple[frozenset[str], str]:
         """Stems of a subject, with the speaker as :data:`ME` or by name, and a marker such as "new" or "now"."""
         stems: set[str] = set()
@@ -219,6 +240,10 @@ class SentenceReader:
         passive = any(one.low in _OF_PASSIVE for one in subject)
         rest, instead, _ = take_former(rest) if "instead" in self.lows else (rest, [], "")
         rest, _ = without_news(rest)
+        if not self.lows.isdisjoint(_FAVOUR) and (
+            favour := after_phrase(rest, ("in", "favour", "of")) or after_phrase(rest, ("in", "favor", "of"))
+        ):
+            rest = rest[: favour - 3]
         parts = parts_of(rest)
         named = {part.preposition: part for part in reversed(parts)}
         target, source = complement_after(parts, "to"), complement_after(parts, "from")

@@ -46,6 +46,7 @@ from rlm_mem.text.clauses import (
     is_participle,
     is_past,
     kind_of,
+    no_more,
     of_one_time,
     parts_of,
     subject_of,
@@ -53,6 +54,7 @@ from rlm_mem.text.clauses import (
     token_texts,
     tokens_of,
     verb_of,
+    will_not_be,
     without_news,
 )
 from rlm_mem.text.patterns import word_set
@@ -315,6 +317,10 @@ class _Reader(SentenceReader):
     def _clause(self, tokens: list[Token], news: str, unsure: bool) -> list[Stated]:
         while tokens and tokens[0].low in ("but", "and", "so"):
             tokens = tokens[1:]
+        if tokens and tokens[0].low in ("no", "there") and (no := no_more(tokens)):
+            return self._no_more(tokens[no:])
+        if ("place" in self.text or "happen" in self.text) and (off := will_not_be(tokens)):
+            return self._no_more([one for one in tokens[:off] if one.low not in UNSURE])
         if taken := self._taken_over(tokens):
             return taken
         if not _CHOOSING.isdisjoint(self.lows) and (chosen := self._chosen(tokens)):

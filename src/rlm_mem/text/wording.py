@@ -92,7 +92,7 @@ _CHOSEN_WITH = (
 """Phrasal verbs for a choice: "we went with webhooks"."""
 _REPLACED = (
     _BE
-    | {"let's", "agreed"}
+    | {"turned", "became", "become", "make", "let's", "agreed"}
     | {phrase[0] for phrase in (*_GONE_WITH, *_CHOSEN_WITH)}
     | {f"re{past}" for past in PASTS}
 )
@@ -217,6 +217,7 @@ def _add_plain_verb(tokens: list[Token], number: int, made: list[Token]) -> int:
     """
     one = tokens[number]
     low = tuple(other.low for other in tokens[number : number + 4])
+    is_now = [replace(one, low="is"), replace(one, text="now", low="now")]
     if one.low == "let's":
         made.append(replace(one, low="we"))
         return 1
@@ -230,6 +231,16 @@ def _add_plain_verb(tokens: list[Token], number: int, made: list[Token]) -> int:
     ):
         made.append(replace(one, low="fell" if low[1] == "down" else "rose"))
         return 2
+    if one.low in _BE and low[1:3] == ("back", "to"):
+        made.append(replace(one, low="went"))
+        return 2
+    if (
+        one.low in ("turned", "became", "become")
+        and made
+        and (one.low != "turned" or (low[1:2] and low[1][0].isdigit()))
+    ):
+        made += is_now
+        return 1
     again = one.low[2:] if one.low.startswith("re") else ""
     if (
         again in PASTS
@@ -240,8 +251,17 @@ def _add_plain_verb(tokens: list[Token], number: int, made: list[Token]) -> int:
     ):
         while made and made[-1].low in ("been", "was", "were", "has", "have"):
             made.pop()
-        made += [replace(one, low="is"), replace(one, text="now", low="now"), replace(one, low=again)]
+        made += [*is_now, replace(one, low=again)]
         return 1
+    if (
+        low[:2] in (("make", "that"), ("make", "it"))
+        and made
+        and kind_of(tokens[number + 2 : number + 4]) in _WHEN
+    ):
+        if made[-1].text in ":,–—":  # "the picnic: make that four"
+            made.pop()
+        made += is_now
+        return 2
     chosen = next((some for some in _CHOSEN_WITH if low[: len(some)] == some), None)
     # "we decided on Tuesday"
     if chosen is not None and made and kind_of(tokens[number + len(chosen) :][:2]) not in _WHEN:
