@@ -91,6 +91,23 @@ def test_every_client_captures_the_same_of_the_same_session(
     assert texts(brain, "default") == []
 
 
+@pytest.mark.local_only("about transcripts, not about the store")
+def test_the_rules_are_read_only_if_there_is_something_new(
+    hook: Hook, brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transcript = written(tmp_path / "transcript", "claude-code", SAID)
+    hook("stop", transcript=transcript)
+    (brain / RULES_FILE).write_text("no rules")
+    hook("session-end", transcript=transcript)
+    assert not log_file().exists()
+    written(transcript, "claude-code", [*SAID, ("user", "Always sort the imports.")])
+    hook("session-end", transcript=transcript)
+    assert RULES_FILE in log_file().read_text()
+    (brain / RULES_FILE).unlink()
+    hook("session-end", transcript=transcript)
+    assert texts(brain) == sorted([*KEPT, "User: Always sort the imports."]), "nothing is lost"
+
+
 def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
     hook: Hook,
     run: Run,
