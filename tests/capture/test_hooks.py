@@ -18,7 +18,8 @@ from rlm_mem.capture.context import prompt_context
 from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_limits, load_rules
 from rlm_mem.capture.transcripts import Session, SessionMessage, without_context
 from rlm_mem.cli import main
-from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named
+from rlm_mem.config import Config
+from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, SECONDS, HookClient, hook_client_named
 from rlm_mem.mcp.hooks import log_file
 from tests.capture.sessions import Said, event, written
 from tests.cli.conftest import Ran, Run
@@ -89,6 +90,23 @@ def test_every_client_captures_the_same_of_the_same_session(
         assert hook(kind, client, transcript).out == ""
     assert texts(brain) == KEPT
     assert texts(brain, "default") == []
+
+
+@pytest.mark.local_only("about transcripts, not about the store")
+def test_the_rules_are_read_only_if_there_is_something_new(
+    hook: Hook, brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transcript = written(tmp_path / "transcript", "claude-code", SAID)
+    hook("stop", transcript=transcript)
+    (brain / RULES_FILE).write_text("no rules")
+    hook("session-end", transcript=transcript)
+    assert not log_file().exists()
+    written(transcript, "claude-code", [*SAID, ("user", "Always sort the imports.")])
+    hook("session-end", transcript=transcript)
+    assert RULES_FILE in log_file().read_text()
+    (brain / RULES_FILE).unlink()
+    hook("session-end", transcript=transcript)
+    assert texts(brain) == sorted([*KEPT, "User: Always sort the imports."]), "nothing is lost"
 
 
 def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
@@ -808,6 +826,31 @@ def test_a_prompt_is_what_was_typed_and_not_what_is_sent_with_it(
 )
 def test_of_a_prompt_only_the_context_of_hooks_is_left_out(text: str, typed: str) -> None:
     assert without_context(text) == typed
+
+
+@pytest.mark.parametrize("kind", ["session-start", "user-prompt", "stop"])
+@pytest.mark.local_only("about the lock of the files")
+def test_a_hook_waits_for_other_writers_for_half_of_its_time(
+    kind: str, hook: Hook, brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then it can still give what it reads, or log what it waited for, before it is ended."""
+    waits: list[float] = []
+    opened = Memory.open
+
+    def open_memory(*given: Any, config: Config, **named: Any) -> Memory:
+        waits.append(config.store.lock_wait_seconds)
+        return opened(*given, config=config, **named)
+
+    monkeypatch.setattr(Memory, "open", open_memory)
+    transcript = written(tmp_path / "transcript", "claude-code", SAID)
+    for most, set_to in ((SECONDS[kind] / 2, None), (0.5, "0.5")):
+        if set_to is not None:
+            monkeypatch.setenv("RLM_MEM_STORE_LOCK_WAIT_SECONDS", set_to)
+        (brain / "memory").mkdir(parents=True, exist_ok=True)
+        hook(kind, transcript=transcript, prompt="Which port?")
+        assert waits
+        assert set(waits) == {most}
+        waits.clear()
 
 
 @pytest.mark.local_only("about the fields of an event")

@@ -262,6 +262,20 @@ def test_a_session_is_given_what_is_remembered_if_the_files_cannot_be_followed(
     assert "trust must be one of" in log_file().read_text()
 
 
+@pytest.mark.local_only("about the lock of the files")
+def test_a_session_is_given_what_is_remembered_while_another_process_is_writing(
+    run: Run, session: Callable[..., str], project: Path, brain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("project", "import")
+    write(project, "doc/adr/0001-sessions.md", FILES["doc/adr/0001-sessions.md"].replace("Redis", "Valkey"))
+    monkeypatch.setenv("RLM_MEM_STORE_LOCK_WAIT_SECONDS", "0.1")
+    with Memory.open(brain) as memory, memory.store.batch():
+        memory.remember("The ferry leaves at seven.")
+        assert "Sessions are kept in Redis" in session()
+        assert "another process holds the write lock" in log_file().read_text()
+    assert "Sessions are kept in Valkey" in session()
+
+
 def test_the_command_that_undoes_an_import_is_printed_with_its_namespace(
     run: Run, project: Path, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,12 +68,13 @@ def state_name(session_id: str) -> str:
 
 
 def capture_transcript(
-    memory: Memory, path: Path, session: Session, rules: Rules, *, skip: bool = False
+    memory: Memory, path: Path, session: Session, rules: Callable[[], Rules], *, skip: bool = False
 ) -> Captured:
     """Apply the rules to what was added to a transcript since it was last read.
 
     Args:
         memory: the memory of the project.
+        rules: returns the rules, whose patterns take long to compile; called only if there is a new message.
         skip: create no memories, neither now nor when the same text is read again.
 
     Raises:
@@ -87,11 +88,13 @@ def capture_transcript(
     part = read_part(path, state.offset)
     if part.offset == state.offset:
         return captured
+    found = rules() if part.messages else None
     with files.transaction():
         current = _state(files.read(name))
         if current.offset != state.offset:
             return captured  # another hook of this session has read it meanwhile
-        captured = _keep(memory, part.messages, session, rules, current, skip=skip)
+        if found is not None:
+            captured = _keep(memory, part.messages, session, found, current, skip=skip)
         current.offset = part.offset
         files.write(name, msgspec.json.encode(current))
     return captured
@@ -100,7 +103,7 @@ def capture_transcript(
 def capture_messages(
     memory: Memory, messages: Iterable[SessionMessage], session: Session, rules: Rules
 ) -> Captured:
-    """As ``capture_transcript``, for a client that passes messages instead of a file."""
+    """Apply the rules to messages, for a client that passes these instead of a file."""
     files = memory.store.backend.files(memory.store.namespace)
     name = state_name(session.id)
     with files.transaction():

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+
+from msgspec import structs
 
 import rlm_mem
 from rlm_mem.cli.logging import configure_logging
 from rlm_mem.cli.namespaces import hook_namespace
-from rlm_mem.config import locate
+from rlm_mem.config import Config, locate
 from rlm_mem.mcp.hook_clients import SECONDS, hook_client_named
 from rlm_mem.mcp.hooks import MAX_EVENT_BYTES, guarded, handle_event, is_cursor_duplicate, parse_event
 
@@ -56,9 +59,12 @@ def run_hook(kind: str, client_name: str, brain: str | None, namespace: str | No
         if is_cursor_duplicate(client.name, event):
             return
         place = locate(brain)
+        config = cache(lambda: _impatient(Config.load(place), SECONDS[kind] / 2))
 
         def open_memory(namespace: str | None) -> rlm_mem.Memory:
-            return rlm_mem.Memory.open(place, namespace=namespace, actor=f"hook:{client.name}")
+            return rlm_mem.Memory.open(
+                place, namespace=namespace, config=config(), actor=f"hook:{client.name}"
+            )
 
         def give(context: str) -> None:
             if output := client.context(kind, context):
@@ -73,3 +79,9 @@ def run_hook(kind: str, client_name: str, brain: str | None, namespace: str | No
             brain=place if isinstance(place, Path) else None,
             namespace=namespace,
         )
+
+
+def _impatient(config: Config, seconds: float) -> Config:
+    """Return the settings with a limit for waiting for other writers: what can be read is given all the same."""
+    wait = min(config.store.lock_wait_seconds, seconds)
+    return structs.replace(config, store=structs.replace(config.store, lock_wait_seconds=wait))

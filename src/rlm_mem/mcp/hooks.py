@@ -222,10 +222,9 @@ def _capture(
 
     ``skip`` only records what was read, so that nothing said during a pause is captured after it.
     """
-    rules = load_rules(brain)
     path = _transcript(session.client, event)
     if path is not None:
-        capture.capture_transcript(memory, path, session, rules, skip=skip)
+        capture.capture_transcript(memory, path, session, lambda: load_rules(brain), skip=skip)
         return
     messages = []
     if text := _prompt(event):
@@ -234,7 +233,7 @@ def _capture(
     if isinstance(text, str) and text.strip():
         messages.append(SessionMessage("agent", text))
     if messages:
-        capture.capture_messages(memory, messages, session, rules)
+        capture.capture_messages(memory, messages, session, load_rules(brain))
 
 
 def _prompt(event: Mapping[str, Any]) -> str:
