@@ -42,10 +42,16 @@ if (
 # took a fifth of collecting tests and more than half of parsing the package for the rules of the house.
 gc.set_threshold(20_000)
 
-# No deadline, since machines may be busy; fixed examples in CI, new ones in every run of a developer.
-settings.register_profile("house", deadline=None)
+# No deadline, since machines may be busy; fixed examples in CI, new ones in every run of a developer, so that fewer do.
+settings.register_profile("house", deadline=None, max_examples=50)
+settings.register_profile("slow", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "house")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples tests of random values are given, before these tests are imported."""
+    profile = "house" if "not slow" in config.option.markexpr else "slow"
+    settings.load_profile("ci" if os.environ.get("CI") else profile)
 
 
 @pytest.fixture(scope="session")
