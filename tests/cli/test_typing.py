@@ -102,6 +102,8 @@ def test_wrong_uses_name_what_would_be_right(run: Run, notes: dict[str, str], tm
     (tmp_path / "note.md").write_text("The gate is red.")
     ran = run("remember", "--folder", str(tmp_path / "note.md"))
     assert (ran.code, "is a file, not a folder" in ran.err, "remember --file" in ran.err) == (2, True, True)
+    assert "rlm-mem project import --help shows how" in run("project", "import", "--watch=maybe").err
+    assert "rlm-mem recall --help shows how" in run("recall", "When?", "--json=no").err
     ran = run("undo", f"zzz{len(notes)}")
     assert (ran.code, "there is no chunk or change zzz4" in ran.err) == (1, True)
 

@@ -401,6 +401,8 @@ def test_the_memory_of_a_file_names_its_last_folder_and_an_answer_quotes_it_with
     conversation = next(chunk.metadata.conversation_id for chunk in site.memory.store.iter_chunks())
     assert conversation.endswith("vault/People/Keller.md")
     assert f'title="{conversation}" dir="auto">People/Keller.md</a>' in site.get("/memories")
+    named = site.post("/memories/answer", q="What is Ana Keller?")
+    assert "dentist in Basel" in named and "[[" not in named
     answered = site.post("/memories/answer", q="When does the dentist open?")
     assert ">Ana Keller · the dentist in Basel · opens at nine</a>" in answered
 

@@ -430,6 +430,11 @@ def case(place: Path | str) -> Case:
     return found
 
 
+def _decisions(page: str) -> list[dict[str, str | None]]:
+    """The buttons of single cases that end them."""
+    return [found for tag, found in tags_of(page) if tag == "button" and found.get("aria-describedby")]
+
+
 def test_a_page_of_the_review_queue_holds_thirty_cases_and_each_side_leads_to_its_memory(site: Site) -> None:
     for number in range(32):
         site.memory.remember(f"The code of gate {number} is {1000 + number}.")
@@ -439,6 +444,7 @@ def test_a_page_of_the_review_queue_holds_thirty_cases_and_each_side_leads_to_it
     page = site.get("/review")
     assert f"open {count}" in text_of(page)
     assert page.count("<article") == 30
+    assert {found.get("class") for found in _decisions(page)} == {"primary", None}, "nothing is taken away"
     more = next(str(found["href"]) for tag, found in tags_of(page) if "limit=60" in str(found.get("href")))
     assert site.get(more).count("<article") == min(60, count)
     newer, older = site.memory.continuum.review.cases()[0].chunk_ids
@@ -486,6 +492,7 @@ def test_what_a_session_left_is_shown_as_such_and_kept_or_archived(site: Site, d
     shown = text_of(page)
     assert "captured from a session" in shown and "What was captured" in shown and "Against it" not in shown
     assert "Archive all hides the listed memories from searches" in shown
+    assert [found.get("class") for found in _decisions(page)] == ["primary", "danger"]
     after = text_of(site.post(f"/review/{case.id}", do=do, reviewer="Maya", reason="read it"))
     assert f"The memories of the session {notice}" in after
     there = site.memory.store.get_chunk(made.id)

@@ -171,7 +171,11 @@ def _end(code: int, message: str, hint: str | None) -> int:
 
 def _usage_hint(error: Exception, arguments: Sequence[str]) -> str:
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else "rlm-mem"
+    if context:
+        command = context.command_path
+    else:  # of an option with a value that it does not take
+        paths = (" ".join(arguments[:length]) for length in (2, 1))
+        command = f"rlm-mem {next(filter(catalogue.find, paths), '')}".rstrip()
     # What has a space before any "=" is a text, not an option.
     if any(one.startswith("-") and " " in one.partition("=")[0] for one in arguments):
         return f"put -- before a text that begins with -, as in {command} -- '- …'"

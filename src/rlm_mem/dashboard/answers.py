@@ -54,7 +54,7 @@ def answer_part(request: PageRequest) -> Response:
         block="region",
         question=question.strip(),
         found=found,
-        answer=visible(found.content or ""),
+        answer=visible(without_marks(found.content or "")),
         sources=_with_lines(memory, found.sources[:_SOURCES]),
         run=found.trajectory.id if recorded else "",
         model=_other_model(request),

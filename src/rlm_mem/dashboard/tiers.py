@@ -186,11 +186,12 @@ _OPERATIONS = {"approve": "approveCase", "reject": "rejectCase", "defer": "defer
 
 
 class _Choice(NamedTuple):
-    """A button of a case: its decision and the notice shown afterwards."""
+    """A button of a case: its decision, the notice shown afterwards, and whether it takes memories from searches."""
 
     label: str
     does: str
     notice: str
+    takes_away: bool = False
 
 
 class _Kind(NamedTuple):
@@ -221,13 +222,13 @@ _KINDS: Mapping[str, _Kind] = {
         "What was captured",
         "Against it",
         _Choice("Keep", "marks the ticked memories as reviewed by you and archives the others", "captured"),
-        _Choice("Archive all", _ARCHIVE, "captures-archived"),
+        _Choice("Archive all", _ARCHIVE, "captures-archived", takes_away=True),
     ),
     "quarantine": _Kind(
         "What is held back",
         "Why",
         _Choice("Release", "makes searches find it again", "released"),
-        _Choice("Archive", _ARCHIVE, "archived-case"),
+        _Choice("Archive", _ARCHIVE, "archived-case", takes_away=True),
     ),
     "replace": _Kind(
         "The newer memory",
@@ -238,7 +239,7 @@ _KINDS: Mapping[str, _Kind] = {
     "forget": _Kind(
         "The memory",
         "Why it waits for you",
-        _Choice("Forget it", "moves it to the archive; it can be restored", "forgotten"),
+        _Choice("Forget it", "moves it to the archive; it can be restored", "forgotten", takes_away=True),
         _Choice("Keep it", "leaves it as it is", "kept-memory"),
     ),
     "contradict": _Kind(
