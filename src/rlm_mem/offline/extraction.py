@@ -17,6 +17,7 @@ from rlm_mem.offline.phrases import (
     BECAUSE,
     CONDITION,
     CUT,
+    FORBIDDEN,
     FUNCTION_WORDS,
     LASTS,
     LOOSE,
@@ -36,6 +37,7 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
 from rlm_mem.offline.word_classes import NUMBER, degree, same_words, stem_of, value_pattern
 from rlm_mem.record import FrozenRecord
+from rlm_mem.text.by_language import NEGATION
 from rlm_mem.text.patterns import late, word_set
 
 MAX_WORDS = 45
@@ -519,25 +521,37 @@ def _place(question: Question, sentence: Sentence) -> Piece | None:
     return Piece(re.sub(r"^(?:in|to|into|at)\s+(?=[A-Z]\w+$)", "", start[1]), 0.9)
 
 
+_CLAUSE_END = late(r"[,;:.!?]\s")
+_REJECTS = late(
+    r"\b(?:hates?|dislikes?|avoid(?:s|ed)?|stop(?:s|ped)?|quit|drop(?:s|ped)?|ditch(?:ed)?|ban(?:s|ned)?|forbids?|forbade"
+    r"|abandon(?:s|ed)?|removed?|replaced?)\b|\b(?:instead of|rather than|over|than|from)\s+(?:\w+\s+){0,2}$"
+)
+"""What rejects the option after it; of a comparison, it must be close."""
+_IS = late(r"\s+(?:is|are|was|were|has been|have been|got)\s+(?:now\s+)?")
+_OUT = late(r"out\b")
+
+
 def _option(question: Question, text: str) -> Piece | None:
-    """The first option, or the other one if the first is rejected ("prefers X to Y")."""
-    low = text.lower()
+    """The first option that is not rejected ("tabs" of "no more spaces, we use tabs"), or the other of two."""
+    low, words = text.lower(), Sentence(text, 0).words
     places = []
     for option in question.options:
         stems = {word.stem for word in Sentence(option, 0).words if word.low not in FUNCTION_WORDS}
-        where = [word.start for word in Sentence(text, 0).words if word.stem in stems]
-        if where:
-            places.append((min(where), option))
-    if not places:
-        return None
-    negated = re.search(
-        r"\b(?:not|never|hates?|dislikes?|instead of|rather than|over|than)\s+(?:\w+\s+){0,2}$",
-        low[: min(places)[0]],
-    )
-    if negated and len(question.options) == 2:
-        others = [option for option in question.options if option != min(places)[1]]
-        return Piece(others[0], 0.7)
-    return Piece(min(places)[1], 1.0 if len(places) > 1 else 0.8)
+        where = next((word for word in words if word.stem in stems), None)
+        if where is not None:
+            places.append((where.start, where.end, option))
+    kept, begin = [], 0
+    for start, end, option in sorted(places):
+        clause = _CLAUSE_END.split(low[begin:start])[-1]
+        said = _IS.match(low, end)
+        is_out = said and (FORBIDDEN.match(low, said.end()) or _OUT.match(low, said.end()))
+        if not (is_out or _REJECTS.search(clause) or NEGATION.search(clause)):
+            kept.append(option)
+        begin = end
+    if kept:
+        return Piece(kept[0], 1.0 if len(places) > 1 else 0.8)
+    others = [option for option in question.options if option not in {one for *_, one in places}]
+    return Piece(others[0], 0.7) if len(others) == 1 < len(question.options) else None
 
 
 def _object(question: Question, sentence: Sentence) -> Piece | None:

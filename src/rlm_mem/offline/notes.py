@@ -19,7 +19,7 @@ from rlm_mem.offline.features import lags_behind
 from rlm_mem.offline.figures import is_about_other_figure
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_stems
-from rlm_mem.offline.phrases import FULL_NAME, FUNCTION_WORDS, PATH, ROLE
+from rlm_mem.offline.phrases import FORBIDDEN, FULL_NAME, FUNCTION_WORDS, PATH, ROLE
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.offline.word_classes import NUMBER, RELATIONS, Relation, degree, stem_of
@@ -68,6 +68,7 @@ _GIVES_VALUE = late(
     r"|\b(?:means?|meant|defaults?|equals?|becomes?|stands for|called|named)\b|\d",
     re.IGNORECASE,
 )
+_CLAUSE_END = late(r"[,;:.!?()–—]\s|\s(?:but|until|before|after|since|from)\s", re.IGNORECASE)
 _MAX_LISTED = 3
 _MAX_SENTENCE = 500  # characters read of one sentence, which bounds the work on unusual texts
 _THIRD_PERSON = word_set("he she they it his her hers their theirs its him them this that these")
@@ -92,13 +93,6 @@ _REJECTED = late(
     r"\b(?:prefers?|preferred|chose|choose|picked|rather)\b.{0,150}?\b(?:to|over|than|instead of)\s+(.+)",
     re.IGNORECASE,
 )
-_FORBIDDEN = late(
-    r"\b(?:forbidden|banned|disallowed|prohibited|dislikes?|hates?|avoids?|stopped|quit|removed|dropped|abandoned|retired"
-    r"|cancell?ed|discontinued|declined|rejected|refused|denied|deprecated|disabled|replaced|postponed|gone"
-    r"|(?:switched|turned) off|shut down|allergic)\b",
-    re.IGNORECASE,
-)
-"""Words that negate their subject: something is forbidden, has ended, or was not done."""
 
 
 class _Line(FrozenRecord, frozen=True):
@@ -636,12 +630,24 @@ def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece 
     if question.kind == "why":
         following = line.passage.sentences[line.number + 1 :]
         return reason_after(question, line.sentence, [one.text for one in following])
-    return piece(question, line.sentence, line.passage.at)
+    found = piece(question, line.sentence, line.passage.at)
+    text = line.sentence.text
+    if found is not None and question.kind in ("when", "where") and _is_denied(question, text, found.text):
+        return Piece(trimmed(text), 0.3)
+    return found
+
+
+def _is_denied(question: Question, text: str, part: str) -> bool:
+    """Whether the clause of a sentence with this part denies it ("not on Friday"), and the question does not."""
+    before, there, after = text.partition(part)
+    # A part that is written differently, such as the year of "this year", may be anywhere.
+    clause = _CLAUSE_END.split(before)[-1] + part + _CLAUSE_END.split(after)[0] if there else text
+    return NEGATION.search(clause) is not None and not NEGATION.search(question.text)
 
 
 def _is_negative(text: str) -> bool:
     """Whether a text negates something, or states that it is forbidden or has ended."""
-    return bool(NEGATION.search(text)) or bool(_FORBIDDEN.search(text))
+    return bool(NEGATION.search(text)) or bool(FORBIDDEN.search(text))
 
 
 def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:

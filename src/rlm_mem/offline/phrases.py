@@ -164,3 +164,11 @@ CUT = _compiled(
     r"|although|after|before|instead of|rather than|over|and (?:is|was|has|runs|lives|works|the|it|he|she|they|we))\b))"
 )
 """The end of a phrase."""
+
+FORBIDDEN = late(
+    r"\b(?:forbidden|banned|disallowed|prohibited|dislikes?|hates?|avoids?|stopped|quit|removed|dropped|abandoned|retired"
+    r"|cancell?ed|discontinued|declined|rejected|refused|denied|deprecated|disabled|replaced|postponed|gone"
+    r"|(?:switched|turned) off|shut down|allergic)\b",
+    re.IGNORECASE,
+)
+"""Words that negate their subject: something is forbidden, has ended, or was not done."""
