@@ -124,6 +124,13 @@ SAID = [
     ("The database is MySQL 8.", "The database is PostgreSQL 16 now."),
     ("The address of the office is Mill Street 12.", "The address of the office is now Quarry Road 88."),
     ("The course meets in room 5.", "The course now meets in hall 3."),
+    # An attribute by its noun and by its verb.
+    ("The report is due on 5 May.", "The deadline of the report moved to 9 May."),
+    ("The gym costs 30 euros.", "The price of the gym went up to 35 euros."),
+    ("Mia lives in Graz.", "Mia's address changed to Linz."),
+    ("The course starts at 9:00.", "The start of the course was moved to 10:00."),
+    ("The barge is called Fox.", "The name of the barge changed to Owl."),
+    ("The price of the barge is 30 euros.", "The barge costs 35 euros now."),
     # A thing by its former name.
     ("The intake service is called skiff.", "FYI skiff has been renamed to ketch. Same people."),
     ("Our font library is called skiff.", "A letter from a lawyer. So skiff has been rebranded ketch."),
@@ -151,6 +158,11 @@ NOTHING = [
     ("We use feature branches.", "We also use release branches."),
     ("The office opens at 8:00.", "The office opens at 9:00 on Fridays."),
     ("Nikola's mother lives in Milton.", "Nikola moved from Milton to Coldham."),
+    ("Mia lives with Tom.", "Mia's address changed to Linz."),
+    ("The report is due on 5 May.", "The deadline of the second report moved to 9 May."),
+    ("The boat weighs 300 kg.", "The weight on the boat is 20 kg now."),
+    ("The course starts at 9:00.", "The end of the course was moved to 10:00."),
+    ("Ana works on Mondays.", "Ana's job is at Fjord now."),
 ]
 """Pairs between which there is no difference for a reviewer either."""
 NEITHER = [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import FAMILIES
+from rlm_mem.text.differences import NOUN_OF
 from rlm_mem.text.statement import ME, Stated
 from rlm_mem.text.statements import statements_in
 
@@ -104,7 +105,12 @@ def groups(statement: Stated, told: Sequence[Stated], analyser: Analyser) -> lis
         return groups
     topic = statement.topic - {ME}
     if topic:
-        return [*groups, [term for stem in topic for term in terms_of(stem)]]
+        groups.append([term for stem in topic for term in terms_of(stem)])
+        if statement.head in NOUN_OF and (
+            thing := topic - {statement.head}
+        ):  # "the deadline of X", "X is due"
+            groups.append([term for stem in thing for term in terms_of(stem)])
+        return groups
     verbs: Collection[str] = ()
     if statement.topic:
         verbs = stems(FAMILIES.get(statement.attribute, ()))

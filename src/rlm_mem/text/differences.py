@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from msgspec import structs
 
@@ -15,12 +16,13 @@ from rlm_mem.text.statement import ME, UNKNOWN, Stated
 _UNSURE = 0.6
 _NO_LONGER = frozenset(("no longer", "any more", "anymore", "any longer"))
 _OWNER = late(r"([^\W\d_]{1,40})['’]s\b")
-_NOUN_OF = {
+NOUN_OF = {
     "deadlin": "due", "due": "due", "price": "cost", "fee": "cost", "cost": "cost", "rent": "pay", "address": "live",
     "home": "live", "job": "work", "employ": "work", "salari": "earn", "name": "call", "weight": "weigh",
     "date": "due", "time": "start", "start": "start", "end": "end", "host": "host",
 }  # fmt: skip
 """Stems of nouns that name an attribute: "the deadline of X moved" and "X is due on"."""
+_BESIDE = frozenset(("on", "in", "at", "with", "from", "about"))
 _ONE_VALUE = word_set(
     "live work cost weigh start end open close meet report drive run listen pay earn leave arrive lead "
     "host due call name  base locat plan schedul held set freez frozen empti written write engag marri "
@@ -94,7 +96,8 @@ def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Confl
             return found
         if newer.news in REPLACES:
             return None  # the later statement names the replaced value, and the earlier one has another value
-    if not newer.value or not _same_topic(newer, older):
+    by_noun = _named_by_noun(newer, older) or _named_by_noun(older, newer)
+    if not newer.value or not (by_noun or _same_topic(newer, older)):
         return None
     if newer.context and older.context and newer.context != older.context:
         apart = newer.context ^ older.context  # "from 7 to 20": the numbers of a range
@@ -102,7 +105,7 @@ def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Confl
             return None
     if newer.denied != older.denied or newer.always != older.always:
         return _denial(newer, older)
-    if newer.denied or not _same_attribute(newer, older):
+    if newer.denied or not (by_noun or _same_attribute(newer, older)):
         return None
     return _other_value(newer, older, restated=restated)
 
@@ -312,7 +315,7 @@ def _contexts_meet(
 
 def _head_fits(newer: Stated, older: Stated, full_old: frozenset[str]) -> bool:
     """Whether the longer topic of the newer statement refers to the older topic: "the deadline of X", "X is due"."""
-    if newer.head in full_old or _NOUN_OF.get(newer.head, "?") == older.attribute:
+    if newer.head in full_old or NOUN_OF.get(newer.head, "?") == older.attribute:
         return True
     return newer.head in _OF_KIND.get(older.kind, ()) and newer.kind == older.kind
 
@@ -329,6 +332,18 @@ def _same_topic(newer: Stated, older: Stated) -> bool:
         return True
     one, other = newer.topic - {ME}, older.topic - {ME}
     return bool(one) and one == other
+
+
+def _named_by_noun(one: Stated, other: Stated) -> bool:
+    """Whether the topic of one statement names the attribute of the other: "the deadline of X moved", "X is due"."""
+    if NOUN_OF.get(one.head, "?") != _verb(other) or one.attribute not in ("be", "change"):
+        return False
+    if other.kind in ("name", "word") and other.preposition not in ("", "in", "at", "for"):
+        return False  # "Mia lives with Tom" does not give her address
+    words = one.text.lower().split()
+    if any(word.startswith(one.head[:-1]) and after in _BESIDE for word, after in pairwise(words)):
+        return False  # "the weight on the boat" is not that of the boat
+    return one.topic - {ME} == (other.topic - {ME}) | {one.head} and one.head not in other.topic
 
 
 def _same_attribute(newer: Stated, older: Stated) -> bool:
