@@ -23,7 +23,7 @@ from rlm_mem.cli import main
 from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import ConflictError, InputError, NamespaceError, StoreFull
 from rlm_mem.store.core import erasing, files
-from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, SHOWN, named_ids, namespace_of_run
+from rlm_mem.store.core.brain_files import ERASING, JOURNAL, MIRRORED, SHOWN, named_ids, namespace_of_run
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
@@ -410,10 +410,12 @@ def test_lists_of_files_and_sessions_in_the_index_are_erased(place: Path | str, 
         memory.store.files.write("memory/long_term/quillvane.md", b"# The lens\n\nIt is of glass.\n")
         memory.continuum.sync()
         told = memory.remember("Quillvane lit it.", conversation_id="session-of-quillvane").chunk_ids
-        memory.store.files.write(SHOWN, msgspec.json.encode({"session-of-quillvane": told}))
+        shown = [f"{SHOWN}.json", f"{SHOWN}/session-of-quillvane.jsonl", f"{SHOWN}/s-1.jsonl"]
+        for name in shown:
+            memory.store.files.write(name, msgspec.json.encode({"by": "", "ids": told}) + b"\n")
         name = {"person": "Quillvane", "source": "session-of-quillvane", "namespace": "harbour"}[by]
         report = memory.erase(**{by: name}, dry_run=False)
-        assert memory.store.files.read(SHOWN) is None
+        assert [memory.store.files.read(name) or None for name in shown] == [None] * 3
         assert memory.store.files.exists(MIRRORED) == (by == "source"), "it names the file"
         assert memory.verify_erasure(report) == []
 
@@ -745,7 +747,7 @@ def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     with Memory.open(tmp_path / "brain") as memory:
         report = erase(memory.store, person=NAME, dry_run=False)
         assert verify_erasure(memory.store, report) == [] and not check(memory.store)
-        assert not memory.store.files.exists(erasing.MARK)
+        assert memory.store.files.names(ERASING) == [] and check(memory.store) == []
 
 
 def _killed(*_: object, **_more: object) -> None:

@@ -5,8 +5,9 @@ Superseded memories are left out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk.types import origin_mark
@@ -34,10 +35,23 @@ _TYPES = ("decision", "preference", "fact", "pattern")
 
 
 class AgentContext(FrozenRecord, frozen=True):
-    """A context: its text, empty where no memory is relevant, and the ids of the chunks in it."""
+    """A context: a line for each chunk, by its id; empty where no memory is relevant."""
 
-    text: str
-    chunk_ids: tuple[str, ...] = ()
+    lines: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def text(self) -> str:
+        """The context as text; empty without any chunk."""
+        return "\n".join([_HEAD, *self.lines.values()]) if self.lines else ""
+
+    @property
+    def chunk_ids(self) -> tuple[str, ...]:
+        """The ids of the chunks in it."""
+        return tuple(self.lines)
+
+    def only(self, chunk_ids: Collection[str]) -> AgentContext:
+        """Return the context with no other chunks than these."""
+        return AgentContext({one: line for one, line in self.lines.items() if one in chunk_ids})
 
 
 def session_context(project: Memory | None, shared: Memory, name: str, *, budget: int) -> AgentContext:
@@ -118,7 +132,7 @@ def within_budget(hits: Iterable[Hit], budget: int) -> AgentContext:
         if hit.chunk_id not in lines and cost <= left:
             lines[hit.chunk_id] = f"- [{hit.at[:10]}] {text} ({hit.chunk_id}{marks})"
             left -= cost
-    return AgentContext("\n".join([_HEAD, *lines.values()]), tuple(lines)) if lines else AgentContext("")
+    return AgentContext(lines)
 
 
 def _texts(hits: Iterable[Hit]) -> Iterator[tuple[Hit, str]]:

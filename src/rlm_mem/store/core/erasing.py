@@ -1,8 +1,8 @@
 """Erases a person, a source or a namespace, and returns a report with which the erasure can be verified.
 
 The order makes it safe to kill the process: derived data is erased first (brain files, audit log, change records),
-then the chunks by which it is found, then the index. A second run continues; a mark in ``system/`` records that
-the index still has to be cleaned. Of chunks that were named by their ids the mark says which ones, with their
+then the chunks by which it is found, then the index. A second run continues; until then, a mark (``erasure_marks``)
+tells of it. Of chunks that were named by their ids the mark says which ones, with their
 fingerprints, and the next opening for writing finishes it. If a transaction deletes such chunks, the mark is a part of
 it, and the rest follows its commit.
 """
@@ -47,7 +47,7 @@ from rlm_mem.store.core.brain_files import (
 from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, owners
-from rlm_mem.store.core.erasure_marks import MARK, Ends, Mark, marks
+from rlm_mem.store.core.erasure_marks import Ends, Mark, former_marks, mark_of_name, marks
 from rlm_mem.store.core.succession import successions
 from rlm_mem.store.core.traces import ErasureReport, Fingerprint, Matcher, fingerprints_of
 
@@ -134,11 +134,13 @@ def erase(
         raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
     if planned is not None:
         planned(report)
-    if wanted is not None:
+    if wanted is None:
+        plan.mark = mark_of_name(store, report)
+    else:
         plan.mark = Mark(namespace=store.namespace, report=replace(report, files=[]), ends=plan.ends)
-        plan.mark.write(store)
+    plan.mark.write(store)
     with _carrying_out(store, plan.mark):
-        _carry_out(store, plan)
+        _carry_out(store, plan, plan.mark)
     return report
 
 
@@ -201,11 +203,11 @@ def _finish(store: ChunkStore, mark: Mark, *, committed: bool = False) -> None:
         plan = _plan_of(store, mark.report)
         plan.found = {name: [] for name in plan.spaces} | {mark.namespace: list(mark.report.chunk_ids)}
         plan.prints, plan.ends, plan.mark = dict.fromkeys(mark.report.fingerprints), mark.ends, mark
-        _carry_out(store, _completed(store, plan))
+        _carry_out(store, _completed(store, plan), mark)
 
 
 @contextmanager
-def _carrying_out(store: ChunkStore, mark: Mark | None, *, committed: bool = False) -> Iterator[None]:
+def _carrying_out(store: ChunkStore, mark: Mark, *, committed: bool = False) -> Iterator[None]:
     """Hold the mark of an erasure during the block; if that fails, any process may finish it.
 
     ``committed``: it follows a transaction.
@@ -213,21 +215,17 @@ def _carrying_out(store: ChunkStore, mark: Mark | None, *, committed: bool = Fal
     try:
         with _in_part(committed=committed):
             yield
-            if mark is not None:
-                store.files.remove(mark.name)
+            store.files.remove(mark.name)
     except BaseException:
-        if mark is not None:
-            with suppress(StorageError):  # at worst it is finished once this process has ended
-                mark.write(store, at_work=False)
+        with suppress(StorageError):  # at worst it is finished once this process has ended
+            mark.write(store, at_work=False)
         raise
 
 
-def _carry_out(store: ChunkStore, plan: _Plan) -> None:
+def _carry_out(store: ChunkStore, plan: _Plan, mark: Mark) -> None:
     """Erase what was planned; a second run continues where one was cut off."""
-    report, pending = plan.needles.report, store.files.exists(MARK)
-    is_by_id = (report.person, report.source, report.namespace) == (None,) * 3
-    if not is_by_id:
-        store.files.write(MARK, b"{}")
+    report, is_by_id = plan.needles.report, not mark.named
+    former, pending = ([], False) if is_by_id else former_marks(store, mark, report)
     changed = [name for name in plan.found if _erase_in(store, name, plan)]
     plan.runs = store.files.runs()
     for name in changed:
@@ -241,7 +239,8 @@ def _carry_out(store: ChunkStore, plan: _Plan) -> None:
             _drop_undo_records(NamespaceReader(store, name), plan.needles, erased_ids)
         # Of chunks that were read, every row is known.
         store.backend.purge(touched, rebuild=pending or not is_by_id)
-    store.files.remove(MARK)
+    for name in former:
+        store.files.remove(name)
 
 
 @dataclass
@@ -257,7 +256,7 @@ class _Plan:
         versioned: ids of chunks with former versions, in the namespaces of ``found``.
         prints: fingerprints of the chunks, in order.
         ends: the end of the validity of the chunks that they replaced, before that.
-        mark: of chunks by their ids, what is written of the erasure.
+        mark: what is written of the erasure; None for a dry run.
     """
 
     spaces: list[str]
@@ -353,7 +352,8 @@ def _erase_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
     report, ids = plan.needles.report, plan.found[name]
     erased_ids, reader = set(ids), NamespaceReader(store, name)
     before = len(report.files) + report.events
-    _clean_files(reader, [*reader.file_names(plan.runs), MIRRORED, SHOWN], plan.needles, erased_ids)
+    derived = [MIRRORED, f"{SHOWN}.json", *reader.stored.names(SHOWN)]
+    _clean_files(reader, [*reader.file_names(plan.runs), *derived], plan.needles, erased_ids)
     report.events += store.backend.rewrite_events(
         name,
         partial(_redacted_event, needles=plan.needles, erased_ids=erased_ids),
@@ -362,9 +362,7 @@ def _erase_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
     )
     if not report.dry_run:
         part, mark = store.confined_to(name, actor=store.actor), plan.mark
-        gone = (
-            set(mark.dropped) if mark is not None else set()
-        )  # what has one of these ids now was made since
+        gone = set(mark.dropped) if mark is not None else ()  # what has one of these ids now was made since
         left = [one for one in ids if one not in gone]
         for start in range(0, len(left), _LOT):
             lot = left[start : start + _LOT]
@@ -373,7 +371,7 @@ def _erase_in(store: ChunkStore, name: str, plan: _Plan) -> bool:
             with part.backend.transaction(name) as transaction:
                 for chunk_id in lot:
                     part.drop_chunk(chunk_id)
-                if mark is not None:
+                if mark is not None and not mark.named:
                     mark.dropped += lot
                     mark.write(store)
                 transaction.events[:] = _of_erasure(transaction.events, erased_ids)

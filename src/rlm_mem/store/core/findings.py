@@ -159,6 +159,16 @@ CODES: dict[str, tuple[str, str]] = {
         "the state of a session (working state, persona, or how far it was captured) is no valid JSON",
         "moves it to archive/damaged/; the session begins anew",
     ),
+    "erasure-cut-off": ("an erasure of chunks was cut off: texts that quote them may remain", "finishes it"),
+    "erasure-to-repeat": (
+        "an erasure of a person, a source or a namespace was cut off: a part of it may remain",
+        "left for a person: erase the same again (rlm-mem erase), which removes the mark",
+    ),
+    "unreadable-erasure": (
+        "the mark of an erasure that was cut off is damaged: what it was to erase may remain",
+        "left for a person: erase the same again (rlm-mem delete ID --permanent for the ids in it), then remove the "
+        "mark",
+    ),
     "damaged-file": (
         "parts of a file of the brain are missing in the database, or too many",
         "left: bring it back from a backup or an export",

@@ -15,6 +15,9 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.lazy import logger
 from rlm_mem.record import FrozenRecord
 from rlm_mem.results import Progress
+from rlm_mem.store.core.brain_files import name_at
+from rlm_mem.store.core.erasing import finish_erasure
+from rlm_mem.store.core.erasure_marks import unfinished
 from rlm_mem.store.core.findings import CODES, Finding
 from rlm_mem.store.core.succession import MAX_CYCLE_DEPTH, successions
 from rlm_mem.telemetry import observed
@@ -42,9 +45,14 @@ def check(store: ChunkStore, *, progress: Progress | None = None) -> list[Findin
         Findings in the order of chunks; none for a sound store. A confined store reports on its namespace only.
     """
     findings = store.backend.check(store, check_function(progress, "progress"))
+    spaces = [store.namespace]
     if store.confined:
-        return [one for one in findings if one.chunk_id and store.backend.find(store.namespace, one.chunk_id)]
-    return findings
+        findings = [
+            one for one in findings if one.chunk_id and store.backend.find(store.namespace, one.chunk_id)
+        ]
+    else:
+        spaces += [one for one in store.files.namespaces() if one != store.namespace]
+    return [*findings, *(one for name in spaces for one in unfinished(store, name))]
 
 
 class Repair(FrozenRecord, frozen=True):
@@ -99,6 +107,8 @@ def _apply(store: ChunkStore, step: Repair) -> Repair:
             done = _drop_link(store, finding)
         elif finding.code == _ONE_SIDED:
             done = _agree(store, finding)
+        elif finding.code == "erasure-cut-off":
+            done = _finish(store, finding)
         else:
             done = store.backend.mend(store, finding)
     except (RlmMemError, OSError) as error:
@@ -153,6 +163,15 @@ def _agree(store: ChunkStore, finding: Finding) -> bool:
     row = store.backend.locate(store.namespace, finding.chunk_id or "")
     newer = store.backend.read(row) if row else None
     return newer is not None and store.agree(newer.namespace, newer.id, finding.target_id or "")
+
+
+def _finish(store: ChunkStore, finding: Finding) -> bool:
+    namespace, name = name_at(finding.file or "") or (None, "")
+    if namespace is None:
+        return False
+    part = store.confined_to(namespace, actor=store.actor)
+    finish_erasure(part if store.confined else part.released())
+    return not part.files.exists(name)
 
 
 class Replacements:
