@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.capture.project_files import project_files
 from rlm_mem.interchange.folders import sync_folder
 from rlm_mem.interchange.formats.instructions import kind_of, may_hold
 from rlm_mem.mcp.hooks import log_file
@@ -289,3 +290,38 @@ def test_a_memory_bank_is_recognised_when_only_its_folder_is_remembered(project:
     with Memory.open(brain) as memory:
         sync_folder(memory.store, project / "memory-bank")
         assert {tag for tag, _ in memory.store.tag_counts()} >= {"memory-bank", "activeContext"}
+
+
+def test_branches_that_take_turns_leave_no_copies(brain: Path | str, project: Path) -> None:
+    """Each text has one memory, which holds while its branch is checked out."""
+    old = FILES["CLAUDE.md"]
+    texts = [old.replace("Do not mock", "Always mock"), old.replace("locks", "time"), old]
+    with Memory.open(brain, namespace=NAMESPACE) as memory:
+        files = project_files(memory, project, "ordinary")
+        files.sync()
+        for turn, text in enumerate([*texts, *texts, *texts[:2], *texts[:1]]):
+            write(project, "CLAUDE.md", text)
+            planned, made = (files.sync(dry_run=dry_run)[0] for dry_run in (True, False))
+            assert planned.chunks_created == made.chunks_created == (turn < 2)
+            assert planned.chunks_superseded == made.chunks_superseded == 1
+            found = [one for one in memory.store.iter_chunks(tags=["instructions"]) if "mock" in one.content]
+            assert len(found) == min(turn + 2, 3) and memory.check() == []
+            (valid,) = [one for one in found if one.metadata.superseded_by is None]
+            assert valid.content.splitlines()[-1] in text and valid.metadata.valid_to is None
+        assert memory.undo() is not None
+        assert memory.check() == [] and "time" in memory.search("mock")[0].snippet
+
+
+def test_a_text_that_a_person_replaced_does_not_hold_again(brain: Path | str, project: Path) -> None:
+    old = FILES["CLAUDE.md"]
+    with Memory.open(brain, namespace=NAMESPACE) as memory:
+        files = project_files(memory, project, "ordinary")
+        files.sync()
+        (first,) = [one.id for one in memory.store.iter_chunks() if "Do not mock" in one.content]
+        by_hand = memory.store.create_chunk("Mocks are fine where no lock is taken.").id
+        memory.supersede(first, by_hand)
+        for text in (old.replace("Do not mock", "Always mock"), old):
+            write(project, "CLAUDE.md", text)
+            files.sync()
+        replaced = memory.get(first)
+        assert replaced is not None and replaced.metadata.superseded_by == by_hand and memory.check() == []

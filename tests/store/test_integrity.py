@@ -171,7 +171,8 @@ SHOWN_ELSEWHERE = {
     "unreadable-row", "unreadable-row-with-version", "index-row", "index-counts", "orphaned-row", "tiered-memory",
     "tiered-undated", "tiered-conflict", "unreadable-case", "change-interrupted", "damaged-file", "newer-version",
     "noise-links", "other-encoding", "conflict-of-lines", "unreadable-lines", "folder-conflict", "unreadable-folder",
-    "unreadable-change", "unreadable-state", "not-fetched", "erasure-cut-off", "erasure-to-repeat", "unreadable-erasure",
+    "unreadable-change", "unreadable-state", "not-fetched", "erasure-cut-off", "erasure-to-repeat",
+    "unreadable-erasure",
 }  # fmt: skip
 
 

@@ -35,7 +35,7 @@ class ProjectFiles:
         self, store: ChunkStore, root: Path, home: Path, environ: Mapping[str, str], trust: str
     ) -> None:
         self._store = store
-        self._options = SyncOptions(trust=check_trust(trust))
+        self._options = SyncOptions(trust=check_trust(trust), branches=True)
         self._places: list[FolderPlace] = [_ProjectPlace(root.resolve(), apart=places_of(store), whole=True)]
         notes = _notes_of_claude(root, home, environ)
         if notes.is_dir():

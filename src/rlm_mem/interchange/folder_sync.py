@@ -93,9 +93,7 @@ class FolderSync:
         self._ledger = ledger or Ledger(store.backend.files(store.namespace), write=not dry_run)
         self._in_folder = store.backend.files(store.namespace).path(LEDGER) is not None
         self.report = FolderReport(clean(self._root), dry_run)
-        self._writer = DocumentWriter(
-            store, self._root, self._known, self._reader, self.report, options.secrets
-        )
+        self._writer = DocumentWriter(store, self._root, self._known, self._reader, self.report, options)
 
     @property
     def created(self) -> list[str]:
