@@ -273,7 +273,7 @@ def is_machine_noted(files: BrainFiles, name: str) -> bool:
 
 
 def note_machine(files: BrainFiles, name: str) -> None:
-    """Note that the folder of this name was synced on this machine, in a transaction."""
+    """Note that the folder of this name was synced on this machine."""
     noted = json.dumps({"folder": name})  # earlier versions take the name from any file of a record
     files.write(_machine_note(name), f"{noted}\n".encode())
 
