@@ -26,7 +26,8 @@ from rlm_mem.store.core import erasing, files
 from rlm_mem.store.core.brain_files import ERASING, JOURNAL, MIRRORED, SHOWN, named_ids, namespace_of_run
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
-from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
+from rlm_mem.store.core.erasing import erase
+from rlm_mem.store.core.erasure_checks import read_report, verify_erasure
 from rlm_mem.store.core.integrity import check, repair
 from rlm_mem.store.core.traces import ErasureReport, Matcher
 from rlm_mem.store.local import folder
@@ -957,3 +958,39 @@ def test_a_verification_follows_the_links_in_a_store(tmp_path: Path) -> None:
         planned = memory.erase(person=NAME)
         assert any(name.startswith("chunks/") for name in memory.verify_erasure(planned))
         assert memory.verify_erasure(memory.erase(person=NAME, dry_run=False)) == []
+
+
+def test_a_file_that_is_still_there_is_named_and_its_return_is_told(
+    place: Path | str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name, text in (("a.md", f"{NAME} lit it."), ("b.md", "The mole is mended.")):
+        (folder / name).write_text(text, encoding="utf-8")
+    with Memory.open(place) as memory:
+        memory.sync_folder(folder, known_as="notes")
+        report = memory.erase(person=NAME, dry_run=False)
+        assert [one for one in report.remaining if one.endswith("changed: notes/a.md")], report.remaining
+        (folder / "b.md").write_text("The mole is not mended.", encoding="utf-8")
+        synced = memory.sync_folder(folder)
+        assert (synced.changed, synced.notices) == (["b.md"], []), "it does not come back of itself"
+        (folder / "a.md").write_text(f"{NAME} lit it again.", encoding="utf-8")
+        (notice,) = memory.sync_folder(folder).notices
+        assert notice.where == "a.md" and "erased" in notice.reason
+        (folder / "a.md").write_text(f"{NAME} lit it twice.", encoding="utf-8")
+        assert memory.sync_folder(folder).notices == [], "told once"
+
+
+def test_what_others_write_during_an_erasure_is_told(place: Path | str) -> None:
+    with Memory.open(place) as memory, Memory.open(place) as other:
+        memory.remember(f"{NAME} lit it.")
+        written = list[str]()
+
+        def planned(_: object) -> None:
+            written.extend(other.remember(f"{NAME} put it out.").chunk_ids)
+            other.remember("The mole is mended.")
+
+        report = erase(memory.store, person=NAME, dry_run=False, planned=planned)
+        assert report.remaining[0].startswith("1 memory that others wrote meanwhile")
+        again = memory.erase(person=NAME, dry_run=False)
+        assert again.chunk_ids == written and "meanwhile" not in again.remaining[0]

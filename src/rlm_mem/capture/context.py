@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk.types import origin_mark
@@ -37,7 +36,7 @@ _TYPES = ("decision", "preference", "fact", "pattern")
 class AgentContext(FrozenRecord, frozen=True):
     """A context: a line for each chunk, by its id; empty where no memory is relevant."""
 
-    lines: Mapping[str, str] = MappingProxyType({})
+    lines: Mapping[str, str]
 
     @property
     def text(self) -> str:

@@ -19,7 +19,8 @@ from rlm_mem.errors import InputError
 from rlm_mem.interchange.folder_names import FolderName
 from rlm_mem.memory import Memory
 from rlm_mem.results import Progress
-from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
+from rlm_mem.store.core.erasing import erase
+from rlm_mem.store.core.erasure_checks import read_report, verify_erasure
 from rlm_mem.store.core.traces import ErasureReport
 
 # Bytes; the report of a large namespace has some fingerprints of each of its chunks

@@ -31,6 +31,10 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 
 MAX_LISTED = 10_000
 """Maximum number of chunk ids in a report."""
+_AGAIN = (
+    "what was erased of it is remembered again where it is still in the file, which was changed: take it out of the "
+    "file, and erase it again"
+)
 _POSITION_FIELDS = frozenset({"path", "title", "span", "overlap", "headings", "part", "parts"})
 
 
@@ -232,6 +236,8 @@ class DocumentWriter:
         self.report.found(text.analysed.screened)
         if text.notice:
             self.report.notices.append(ImportProblem(clean(change.path), text.notice))
+        if former is not None and former.erased and any(piece not in old for piece in pieces):
+            self.report.notices.append(ImportProblem(clean(change.path), _AGAIN))
         texts = [
             (piece.id, text.new_text(number)) for piece, (_, number) in zip(pieces, text.pieces, strict=True)
         ]

@@ -163,10 +163,13 @@ def _context_for(
         return action_context(memories, action, budget=limits.tool_tokens, known=known)
     if kind != "user-prompt":
         if kind == "session-start" and event.get("source") == "resume" and known:
-            return AgentContext()  # its context still contains the memories
+            return AgentContext({})  # its context still contains the memories
         if kind == "session-start" and project is not None and project_memory is not None:
             try:
-                capture.bring_in_step(project_memory, project.root)
+                for notice in capture.bring_in_step(project_memory, project.root):
+                    _write_log(
+                        f"{kind} of {session.client}", f"{project.root}/{notice.where}: {notice.reason}"
+                    )
             except RlmMemError as error:  # what is remembered already is better than nothing
                 _write_log(f"{kind} of {session.client}", f"{project.root}: {error}")
         context = session_context(

@@ -20,17 +20,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from rlm_mem.arguments import check_flag, check_function, check_kind
+from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk import (
     Chunk,
     check_chunk_ids,
-    check_namespace,
-    encode_chunk,
     format_time,
     normalise_unicode,
 )
 from rlm_mem.chunk.types import amount
-from rlm_mem.errors import ConflictError, InputError, StorageError
+from rlm_mem.errors import ConflictError, StorageError
 from rlm_mem.store.core.brain_files import (
     ERASING,
     JOURNAL,
@@ -44,9 +42,9 @@ from rlm_mem.store.core.brain_files import (
     parse_event,
     with_new_ids,
 )
-from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, owners
+from rlm_mem.store.core.erasure_checks import bears_name, checked_name, written_since
 from rlm_mem.store.core.erasure_marks import Ends, Mark, former_marks, mark_of_name, marks
 from rlm_mem.store.core.succession import successions
 from rlm_mem.store.core.traces import ErasureReport, Fingerprint, Matcher, fingerprints_of
@@ -59,12 +57,12 @@ if TYPE_CHECKING:
 _UNREAD = (
     "{} that cannot be read: rlm-mem store check names them; erase again when they are repaired or removed"
 )
+_MEANWHILE = "{} that others wrote meanwhile: erase again"
 _TORN = "lines of the audit log that cannot be read, since they may be of any namespace"
 _PLACEHOLDER = "[erased]"
 _GONE = "erased"
 """Stands for the id of an erased chunk in a text or its front matter."""
 _LOT = 200
-_MAX_NAME = 200
 _RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports", MIRRORED, SHOWN)
 
 
@@ -109,7 +107,7 @@ def erase(
     wanted = None if chunk_ids is None else check_chunk_ids(chunk_ids)
     if not dry_run and not store.backend.in_transaction:
         finish_erasure(store)
-    name_to_erase = _checked(person, source, namespace, wanted)
+    name_to_erase = checked_name(person, source, namespace, wanted)
     check_function(progress, "progress")
     report = ErasureReport(
         person=name_to_erase if person is not None else None,
@@ -125,6 +123,7 @@ def erase(
         plan = _plan_of(store, report)
         _add_chunks(store, plan, wanted)
         plan = _completed(store, plan)
+    report.came_from(plan.files)
     if dry_run:
         for name in plan.found:
             _erase_in(store, name, plan)
@@ -137,10 +136,13 @@ def erase(
     if wanted is None:
         plan.mark = mark_of_name(store, report)
     else:
-        plan.mark = Mark(namespace=store.namespace, report=replace(report, files=[]), ends=plan.ends)
+        shown = replace(report, files=[], remaining=[])
+        plan.mark = Mark(namespace=store.namespace, report=shown, ends=plan.ends)
     plan.mark.write(store)
     with _carrying_out(store, plan.mark):
         _carry_out(store, plan, plan.mark)
+    if wanted is None and (others := written_since(store, report, plan.spaces)):
+        report.remaining.insert(0, _MEANWHILE.format(amount(others, "memory")))
     return report
 
 
@@ -256,6 +258,7 @@ class _Plan:
         versioned: ids of chunks with former versions, in the namespaces of ``found``.
         prints: fingerprints of the chunks, in order.
         ends: the end of the validity of the chunks that they replaced, before that.
+        files: the files that the chunks were imported from.
         mark: what is written of the erasure; None for a dry run.
     """
 
@@ -267,6 +270,7 @@ class _Plan:
     versioned: set[str] = field(default_factory=set)
     prints: dict[Fingerprint, None] = field(default_factory=dict)
     ends: Ends = field(default_factory=dict)
+    files: set[str] = field(default_factory=set)
     mark: Mark | None = None
 
 
@@ -418,24 +422,6 @@ def _drop_undo_records(reader: NamespaceReader, needles: Matcher, erased_ids: se
             reader.stored.remove(name)
 
 
-def _checked(
-    person: str | None, source: str | None, namespace: str | None, chunk_ids: Sequence[str] | None = None
-) -> str:
-    if sum(one is not None for one in (person, source, namespace, chunk_ids)) != 1:
-        raise InputError("nothing to erase was named", hint="name a person, a source or a namespace")
-    if chunk_ids is not None:
-        return ""
-    if namespace is not None:
-        return check_namespace(namespace)
-    given = check_kind(source if person is None else person, str, "source" if person is None else "person")
-    named = given if person is None else " ".join(one for one in given.split(" ") if one)
-    if not 2 <= len(named) <= _MAX_NAME or not named.isprintable() or not re.search(r"\w", named):
-        raise InputError(
-            f"{named!r:.60} cannot be erased: give 2 to {_MAX_NAME} characters of one line with a letter or digit"
-        )
-    return named
-
-
 def _chosen(reader: NamespaceReader, plan: _Plan, progress: Progress | None) -> list[str]:
     """Return the ids of a namespace's chunks to erase; adds their fingerprints, and what has former versions."""
     ids: list[str] = []
@@ -463,7 +449,7 @@ def _choose_strays(store: ChunkStore, plan: _Plan) -> None:
 
 def _is_erased(states: list[Chunk], plan: _Plan) -> bool:
     """Return whether a chunk with these states is to be erased; if so, adds their fingerprints to the plan."""
-    if plan.needles.report.namespace is None and not any(_matches(one, plan.needles) for one in states):
+    if plan.needles.report.namespace is None and not any(bears_name(one, plan.needles) for one in states):
         return False
     _add_prints(states, plan)
     return True
@@ -477,6 +463,12 @@ def _add_ends(chunk: Chunk, plan: _Plan) -> None:
 def _add_prints(states: list[Chunk], plan: _Plan) -> None:
     for one in states:
         plan.prints.update(dict.fromkeys(fingerprints_of(plan.needles.report.salt, one.content)))
+        about = one.metadata
+        if "path" in about.provenance:
+            of_file = (about.conversation_id or "").startswith("file:")
+            plan.files.add(
+                str(about.conversation_id).removeprefix("file:") if of_file else str(about.provenance["path"])
+            )
 
 
 def _choose_damaged(store: ChunkStore, plan: _Plan) -> None:
@@ -495,12 +487,6 @@ def _choose_damaged(store: ChunkStore, plan: _Plan) -> None:
 def _of_namespace(name: str) -> re.Pattern[bytes]:
     """Return a pattern that finds the namespace in the JSON of a chunk or of a line of the audit log."""
     return re.compile(rb'"(?:ns|namespace)": ?' + re.escape(msgspec.json.encode(name)))
-
-
-def _matches(chunk: Chunk, needles: Matcher) -> bool:
-    if needles.report.person is not None:
-        return needles.names(encode_chunk(chunk))
-    return is_from(chunk, str(needles.report.source))
 
 
 def _keep_unique(store: ChunkStore, plan: _Plan) -> None:
@@ -662,34 +648,3 @@ def _redacted_line(line: bytes, needles: Matcher, erased_ids: set[str]) -> bytes
     if not (of_namespace or needles.found(line) or named_ids(line, erased_ids)):
         return None
     return b"" if event is None else msgspec.json.encode(_emptied(event)) + b"\n"
-
-
-# --- verifying -----------------------------------------------------------------------------------------------------
-
-
-def read_report(data: bytes) -> ErasureReport:
-    """Decode the report in a file; raises InputError."""
-    try:
-        return msgspec.json.decode(data, type=ErasureReport)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(
-            f"this is not the report of an erasure: {error}", hint="give the file that erase wrote"
-        ) from None
-
-
-def verify_erasure(store: ChunkStore, report: ErasureReport) -> list[str]:
-    """Return the files or rows of the store whose bytes still contain the name or erased content; empty: none.
-
-    Raises:
-        InputError: the report does not name what was erased.
-    """
-    report = check_kind(report, ErasureReport, "report")
-    named = (report.person, report.source, report.namespace)
-    _checked(*named, report.chunk_ids if named == (None, None, None) and report.chunk_ids else None)
-    needles = Matcher(report)
-    spaces = list(dict.fromkeys([*owners(store), store.namespace]))
-    found: dict[str, None] = {}
-    for where, data in store.backend.stored_bytes(spaces):
-        if needles.found(data) or needles.names(where.encode("utf-8", "replace")):
-            found[where] = None
-    return list(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -22,15 +22,17 @@ from rlm_mem.chunk.types import (
 from rlm_mem.config import stored_path
 from rlm_mem.text.analysis import SPACELESS
 
+_FILES = "imported files themselves: they are read again when they are imported again"
 _REMAINING = (
     "backups and exports that were made before",
     "copies and clones of the memory, version control included",
     "receipts and bundles that were written to files",
     "settings and names of tokens, in config.toml and tokens.json",
-    "imported files themselves: they are read again when they are imported again",
+    _FILES,
     "what models, logs of servers and other programs were given",
     "recent texts in the working memory of programs that have the memory open, until they end",
 )
+_SHOWN_FILES = 10
 _WINDOW = 32
 _STEP = 64
 #: Runs of content that JSON writes unchanged: no quote, backslash or control character.
@@ -81,6 +83,15 @@ class ErasureReport(msgspec.Struct, kw_only=True):
     remaining: list[str] = msgspec.field(default_factory=lambda: list(_REMAINING))
     salt: str = ""
     fingerprints: list[Fingerprint] = []
+
+    def came_from(self, files: Collection[str]) -> None:
+        """Name the files that chunks were imported from among what remains."""
+        if files and _FILES in self.remaining:
+            shown = ", ".join(sorted(files)[:_SHOWN_FILES]) + (", …" if len(files) > _SHOWN_FILES else "")
+            named = (
+                f"{amount(len(files), 'imported file')}, which a sync reads again when it is changed: {shown}"
+            )
+            self.remaining[self.remaining.index(_FILES)] = named
 
     def __str__(self) -> str:
         chunks, files, lines = len(self.chunk_ids), len(self.files), self.events
