@@ -126,9 +126,6 @@ def test_a_batch_gives_what_was_replaced_its_validity_back_in_former_versions_to
 def test_interrupted_in_the_middle_it_is_finished_by_the_next_opening(
     place: Path | str, monkeypatch: pytest.MonkeyPatch, at: str, batch: bool
 ) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with Memory.open(place) as memory:
         one = filled(memory)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -256,6 +253,10 @@ def test_a_damaged_mark_keeps_nobody_from_opening_the_memory_or_erasing(
         assert_gone(memory, one)
 
 
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def codes(memory: Memory) -> list[str]:
     return [finding.code for finding in memory.check()]
 
@@ -282,9 +283,6 @@ def test_a_damaged_mark_is_named_with_its_ids_and_stays_until_a_person_removes_i
 def test_an_erasure_by_a_name_that_was_cut_off_is_named_until_it_is_repeated(
     place: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with Memory.open(place) as memory:
         one, other = filled(memory), memory.remember("Quillvane lit it.").chunk_ids[0]
         last = memory.remember("The mole is mended.").chunk_ids[0]
@@ -304,12 +302,13 @@ def test_an_erasure_by_a_name_that_was_cut_off_is_named_until_it_is_repeated(
 
 @pytest.mark.local_only("a database finishes it where it is opened, and is checked by namespace")
 def test_an_erasure_of_another_namespace_that_was_cut_off_is_named_and_finished_by_repair(
-    place: Path,
+    place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Memory.open(place, namespace="team/port") as memory:
         one = filled(memory)
-        mark = Mark(namespace="team/port", report=ErasureReport(chunk_ids=[one], salt="5a17", dry_run=False))
-        mark.write(memory.store, at_work=False)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(erasing, "_erase_in", interrupted)
+            memory.delete(one, permanent=True)
     with Memory.open(place) as memory:
         assert codes(memory) == ["erasure-cut-off"]
         (repair,) = memory.repair(dry_run=False)
@@ -323,9 +322,6 @@ def test_what_got_the_id_of_an_erased_chunk_since_is_kept(
     place: Path | str, monkeypatch: pytest.MonkeyPatch, batch: bool
 ) -> None:
     """Adapters derive ids from keys, and may store a key again before an erasure that was cut off is finished."""
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
 
     with Memory.open(place) as memory, Memory.open(place) as other:
         filled(memory)

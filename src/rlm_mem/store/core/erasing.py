@@ -577,18 +577,20 @@ def _end_runs(reader: NamespaceReader, runs: Runs, needles: Matcher, erased_ids:
 
 def _redacted(data: bytes, needles: Matcher, erased_ids: set[str], *, by_line: bool) -> bytes:
     """Return the text without the name and erased content; ``by_line``: drop every line that contains any."""
+    if by_line:
+        lines = data.splitlines(keepends=True)
+        return b"".join(one for one in lines if not (needles.found(one) or named_ids(one, erased_ids)))
     kept = []
-    if not by_line and needles.names(data):  # in the whole text: a line may end within the name
+    for line in data.splitlines(
+        keepends=True
+    ):  # before the name goes, by which a quotation may be recognised
+        is_quoted = next(needles.places(line), None) is not None
+        kept.append(f"{_PLACEHOLDER}\n".encode() if is_quoted else line)
+    data = b"".join(kept)
+    if needles.names(data):  # in the whole text: a line may end within the name
         text = needles.pattern.sub(_PLACEHOLDER, normalise_unicode("NFC", data.decode("utf-8", "replace")))
         data = text.encode("utf-8")
-    for line in data.splitlines(keepends=True):
-        if by_line:
-            if needles.found(line) or named_ids(line, erased_ids):
-                continue
-        elif needles.found(line):
-            line = f"{_PLACEHOLDER}\n".encode()
-        kept.append(line)
-    return b"".join(kept)
+    return data
 
 
 def _concerns(lines: bytes, needles: Matcher, erased_ids: set[str]) -> bool:
