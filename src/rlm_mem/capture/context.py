@@ -126,11 +126,15 @@ def within_budget(hits: Iterable[Hit], budget: int) -> AgentContext:
     lines: dict[str, str] = {}
     left = budget - estimated_tokens(_HEAD)
     for hit, text in _texts(hits):
-        marks = "".join(f"; {mark}" for mark in hit.marks())
-        cost = _FRAME_TOKENS + estimated_tokens(text + marks)
-        if hit.chunk_id not in lines and cost <= left:
-            lines[hit.chunk_id] = f"- [{hit.at[:10]}] {text} ({hit.chunk_id}{marks})"
-            left -= cost
+        if hit.chunk_id in lines:
+            continue
+        for notes in (hit.marks(), hit.marks(texts=False)):  # other notes must not take the place of this one
+            marks = "".join(f"; {' '.join(quoted(one).split())}" for one in notes)
+            cost = _FRAME_TOKENS + estimated_tokens(text + marks)
+            if cost <= left:
+                lines[hit.chunk_id] = f"- [{hit.at[:10]}] {text} ({hit.chunk_id}{marks})"
+                left -= cost
+                break
     return AgentContext(lines)
 
 
