@@ -325,3 +325,17 @@ def test_a_text_that_a_person_replaced_does_not_hold_again(brain: Path | str, pr
             files.sync()
         replaced = memory.get(first)
         assert replaced is not None and replaced.metadata.superseded_by == by_hand and memory.check() == []
+
+
+def test_a_file_is_erased_by_its_path_wherever_the_command_runs(
+    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its memories are recorded by the name of the repository, in the namespace of the project."""
+    run("project", "import")
+    monkeypatch.chdir(tmp_path)
+    shown = run("erase", "--source", str(project / "CLAUDE.md")).out
+    assert "Do not mock the database" in shown and "British" not in shown
+    run("erase", "--source", "ferry/CLAUDE.md", "--apply", "--report", str(tmp_path / "report.json"))
+    texts = [one["content"] for one in chunks(run)]
+    assert not any("mock" in one for one in texts) and any("British" in one for one in texts)
+    assert "github.com/acme/ferry:/CLAUDE.md" in (tmp_path / "report.json").read_text()

@@ -33,12 +33,13 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "misnamed-file": (
         "the file name and the id inside differ, or the file is not in a folder of a month",
-        "renames or moves the file, if that name is free",
+        "renames or moves the file, if that name is free; writes the id of the name into it if other chunks or former "
+        "versions know that one",
     ),
     "duplicate-id": (
         "two files hold the same chunk",
-        "gives the text of the other file an id of its own, so that both are there; a file that says the same goes to "
-        "archive/damaged/",
+        "gives the text of the other file an id of its own, that of its name if the memory knows it, so that both are "
+        "there; a file that says the same goes to archive/damaged/",
     ),
     "archived-change": (
         "an archived chunk was changed since: git merged the change of one side with the deletion of the other, or "

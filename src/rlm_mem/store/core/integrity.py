@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _logger = logger("rlm_mem.store")
 
+_ROUNDS = 5
 _MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}
 _REINDEX = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}
 #: Repaired after the index, which must contain both chunks.
@@ -79,13 +80,25 @@ def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None
         dry_run: only report what would be done (the default).
     """
     check_flag(dry_run, "dry_run")
-    findings = check(store, progress=progress)
-    planned = [Repair(item, item.remedy, manual=item.code in _MANUAL) for item in findings]
-    if dry_run:
-        return planned
+    results, seen = list[Repair](), set[Finding]()
+    for _ in range(_ROUNDS):  # a former version that was brought back may have faults of its own
+        findings = [one for one in check(store, progress=progress) if one not in seen]
+        planned = [Repair(item, item.remedy, manual=item.code in _MANUAL) for item in findings]
+        if dry_run:
+            return planned
+        made = _made(store, planned)
+        results += made
+        seen.update(findings)
+        if not any(step.done for step in made):
+            break
+    return results
+
+
+def _made(store: ChunkStore, planned: list[Repair]) -> list[Repair]:
+    """Make the repairs that are planned; those of the index, and what needs it, come last."""
     later = _REINDEX | _REBUILD | {_ONE_SIDED}
     results = [step if step.manual or step.finding.code in later else _apply(store, step) for step in planned]
-    codes = {item.code for item in findings}
+    codes = {step.finding.code for step in planned}
     if codes & _REBUILD:
         store.rebuild_index()
     elif codes & _REINDEX:
