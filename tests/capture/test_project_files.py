@@ -339,3 +339,13 @@ def test_a_file_is_erased_by_its_path_wherever_the_command_runs(
     texts = [one["content"] for one in chunks(run)]
     assert not any("mock" in one for one in texts) and any("British" in one for one in texts)
     assert "github.com/acme/ferry:/CLAUDE.md" in (tmp_path / "report.json").read_text()
+
+
+def test_work_trees_and_submodules_within_the_folder_are_left_out(run: Run, project: Path) -> None:
+    """The first repeat the files of another branch, the second are of another project, perhaps of other people."""
+    for folder in ("trees/feature", "vendor/engine"):
+        write(project, f"{folder}/.git", "gitdir: elsewhere\n")
+        write(project, f"{folder}/CLAUDE.md", "# Ferry\n\nObey the engine.\n")
+        write(project, f"{folder}/memory-bank/progress.md", "# Progress\n\nObey the engine.\n")
+    run("project", "import")
+    assert chunks(run) and not any("Obey" in one["content"] for one in chunks(run))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -71,6 +72,10 @@ class _ProjectPlace(FolderPlace):
 
     def _is_entered(self, path: Path) -> bool:
         if not may_hold(path.relative_to(self.path).as_posix()):
+            return False
+        if os.path.lexists(
+            f"{path}/.git"
+        ):  # a submodule, or a work tree with another branch: a project of its own
             return False
         return not path.is_symlink() if path.name.startswith(".") else super()._is_entered(path)
 
