@@ -993,4 +993,19 @@ def test_what_others_write_during_an_erasure_is_told(place: Path | str) -> None:
         report = erase(memory.store, person=NAME, dry_run=False, planned=planned)
         assert report.remaining[0].startswith("1 memory that others wrote meanwhile")
         again = memory.erase(person=NAME, dry_run=False)
-        assert again.chunk_ids == written and "meanwhile" not in again.remaining[0]
+        assert again.chunk_ids == written and "others wrote" not in again.remaining[0]
+
+
+@pytest.mark.local_only("in a git repository")
+def test_the_command_names_the_git_repository_around_the_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "team" / ".git").mkdir(parents=True)
+    report = tmp_path / "report.json"
+    with Memory.open(tmp_path / "team" / "brain") as memory:
+        memory.remember(f"{NAME} lit it.")
+    arguments = ["--brain", str(tmp_path / "team" / "brain"), "erase", "--person", NAME]
+    assert main([*arguments, "--apply", "--report", str(report)]) == 0
+    line = f"the history of the git repository {tmp_path / 'team'}, and of its clones"
+    shown = " ".join(capsys.readouterr().out.split())
+    assert line in shown and line in json.loads(report.read_text())["remaining"]

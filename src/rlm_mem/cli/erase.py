@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +19,7 @@ from rlm_mem.cli.terminal import amount, note, one_line, print_text
 from rlm_mem.config import path_of_stored
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.folder_names import FolderName
+from rlm_mem.interchange.repositories import repository_of
 from rlm_mem.memory import Memory
 from rlm_mem.results import Progress
 from rlm_mem.store.core.erasing import erase
@@ -85,8 +87,19 @@ def erase_(
                 else:
                     report.unlink()
             raise
+    _name_repository(made, call.place)
     _write(report, made)
     call.report(made, lambda: _show(made, texts))
+
+
+def _name_repository(made: ErasureReport, place: Path | str) -> None:
+    """Name the git repository around the memory among what remains."""
+    with suppress(OSError):  # one that cannot be read is named as version control like others
+        found = repository_of(place.resolve()) if isinstance(place, Path) else None
+        if found is not None:
+            made.remaining.insert(
+                bool(made.unread), f"the history of the git repository {found.root}, and of its clones"
+            )
 
 
 def _write(report: Path | None, made: ErasureReport) -> None:

@@ -142,7 +142,7 @@ def erase(
     with _carrying_out(store, plan.mark):
         _carry_out(store, plan, plan.mark)
     if wanted is None and (others := written_since(store, report, plan.spaces)):
-        report.remaining.insert(0, _MEANWHILE.format(amount(others, "memory")))
+        report.remaining.insert(bool(report.unread), _MEANWHILE.format(amount(others, "memory")))
     return report
 
 

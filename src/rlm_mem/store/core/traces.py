@@ -24,7 +24,7 @@ from rlm_mem.text.analysis import SPACELESS
 
 _FILES = "imported files themselves: they are read again when they are imported again"
 _REMAINING = (
-    "backups and exports that were made before",
+    "backups and exports that were made before, or meanwhile",
     "copies and clones of the memory, version control included",
     "receipts and bundles that were written to files",
     "settings and names of tokens, in config.toml and tokens.json",
