@@ -22,11 +22,12 @@ from rlm_mem.chunk import encode_chunk
 from rlm_mem.cli import main
 from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import ConflictError, InputError, NamespaceError, StoreFull
-from rlm_mem.store.core import erasing, files
-from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, SHOWN, named_ids, namespace_of_run
+from rlm_mem.store.core import files
+from rlm_mem.store.core.brain_files import ERASING, JOURNAL, MIRRORED, SHOWN, named_ids, namespace_of_run
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
-from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
+from rlm_mem.store.core.erasing import erase
+from rlm_mem.store.core.erasure_checks import read_report, verify_erasure
 from rlm_mem.store.core.erasure_report import ErasureReport, Matcher
 from rlm_mem.store.core.integrity import check, repair
 from rlm_mem.store.core.redacting import Redaction
@@ -411,10 +412,12 @@ def test_lists_of_files_and_sessions_in_the_index_are_erased(place: Path | str, 
         memory.store.files.write("memory/long_term/quillvane.md", b"# The lens\n\nIt is of glass.\n")
         memory.continuum.sync()
         told = memory.remember("Quillvane lit it.", conversation_id="session-of-quillvane").chunk_ids
-        memory.store.files.write(SHOWN, msgspec.json.encode({"session-of-quillvane": told}))
+        shown = [f"{SHOWN}.json", f"{SHOWN}/session-of-quillvane.jsonl", f"{SHOWN}/s-1.jsonl"]
+        for name in shown:
+            memory.store.files.write(name, msgspec.json.encode({"by": "", "ids": told}) + b"\n")
         name = {"person": "Quillvane", "source": "session-of-quillvane", "namespace": "harbour"}[by]
         report = memory.erase(**{by: name}, dry_run=False)
-        assert memory.store.files.read(SHOWN) is None
+        assert [memory.store.files.read(name) or None for name in shown] == [None] * 3
         assert memory.store.files.exists(MIRRORED) == (by == "source"), "it names the file"
         assert memory.verify_erasure(report) == []
 
@@ -746,7 +749,7 @@ def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     with Memory.open(tmp_path / "brain") as memory:
         report = erase(memory.store, person=NAME, dry_run=False)
         assert verify_erasure(memory.store, report) == [] and not check(memory.store)
-        assert not memory.store.files.exists(erasing.MARK)
+        assert memory.store.files.names(ERASING) == [] and check(memory.store) == []
 
 
 def _killed(*_: object, **_more: object) -> None:
@@ -956,3 +959,54 @@ def test_a_verification_follows_the_links_in_a_store(tmp_path: Path) -> None:
         planned = memory.erase(person=NAME)
         assert any(name.startswith("chunks/") for name in memory.verify_erasure(planned))
         assert memory.verify_erasure(memory.erase(person=NAME, dry_run=False)) == []
+
+
+def test_a_file_that_is_still_there_is_named_and_its_return_is_told(
+    place: Path | str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name, text in (("a.md", f"{NAME} lit it."), ("b.md", "The mole is mended.")):
+        (folder / name).write_text(text, encoding="utf-8")
+    with Memory.open(place) as memory:
+        memory.sync_folder(folder, known_as="notes")
+        report = memory.erase(person=NAME, dry_run=False)
+        assert [one for one in report.remaining if one.endswith("changed: notes/a.md")], report.remaining
+        (folder / "b.md").write_text("The mole is not mended.", encoding="utf-8")
+        synced = memory.sync_folder(folder)
+        assert (synced.changed, synced.notices) == (["b.md"], []), "it does not come back of itself"
+        (folder / "a.md").write_text(f"{NAME} lit it again.", encoding="utf-8")
+        (notice,) = memory.sync_folder(folder).notices
+        assert notice.where == "a.md" and "erased" in notice.reason
+        (folder / "a.md").write_text(f"{NAME} lit it twice.", encoding="utf-8")
+        assert memory.sync_folder(folder).notices == [], "told once"
+
+
+def test_what_others_write_during_an_erasure_is_told(place: Path | str) -> None:
+    with Memory.open(place) as memory, Memory.open(place) as other:
+        memory.remember(f"{NAME} lit it.")
+        written = list[str]()
+
+        def planned(_: object) -> None:
+            written.extend(other.remember(f"{NAME} put it out.").chunk_ids)
+            other.remember("The mole is mended.")
+
+        report = erase(memory.store, person=NAME, dry_run=False, planned=planned)
+        assert report.remaining[0].startswith("1 memory that others wrote meanwhile")
+        again = memory.erase(person=NAME, dry_run=False)
+        assert again.chunk_ids == written and "others wrote" not in again.remaining[0]
+
+
+@pytest.mark.local_only("in a git repository")
+def test_the_command_names_the_git_repository_around_the_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "team" / ".git").mkdir(parents=True)
+    report = tmp_path / "report.json"
+    with Memory.open(tmp_path / "team" / "brain") as memory:
+        memory.remember(f"{NAME} lit it.")
+    arguments = ["--brain", str(tmp_path / "team" / "brain"), "erase", "--person", NAME]
+    assert main([*arguments, "--apply", "--report", str(report)]) == 0
+    line = f"the history of the git repository {tmp_path / 'team'}, and of its clones"
+    shown = " ".join(capsys.readouterr().out.split())
+    assert line in shown and line in json.loads(report.read_text())["remaining"]

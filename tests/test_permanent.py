@@ -127,9 +127,6 @@ def test_a_batch_gives_what_was_replaced_its_validity_back_in_former_versions_to
 def test_interrupted_in_the_middle_it_is_finished_by_the_next_opening(
     place: Path | str, monkeypatch: pytest.MonkeyPatch, at: str, batch: bool
 ) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with Memory.open(place) as memory:
         one = filled(memory)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -269,6 +266,72 @@ def test_a_damaged_mark_keeps_nobody_from_opening_the_memory_or_erasing(
         memory.store.files.write(mark.name, data)
     with Memory.open(place) as memory:
         assert memory.delete(one, permanent=True)
+        assert set(codes(memory)) <= {"unreadable-erasure"}
+        memory.store.files.remove(mark.name)
+        assert_gone(memory, one)
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def codes(memory: Memory) -> list[str]:
+    return [finding.code for finding in memory.check()]
+
+
+def test_a_damaged_mark_is_named_with_its_ids_and_stays_until_a_person_removes_it(place: Path | str) -> None:
+    """What is left of it is the only sign that something was to be erased."""
+    with Memory.open(place) as memory:
+        one, other = filled(memory), memory.remember("The mole is mended.").chunk_ids[0]
+        mark = Mark(namespace="default", report=ErasureReport(chunk_ids=[one], salt="5a17", dry_run=False))
+        memory.store.files.write(mark.name, msgspec.json.encode(mark).replace(b'"at":', b'"at'))
+    with Memory.open(place) as memory:
+        (finding,) = memory.check()
+        assert finding.code == "unreadable-erasure" and one in finding.message and "erase" in finding.remedy
+        for _ in range(2):
+            (repair,) = memory.repair(dry_run=False)
+            assert repair.manual and not repair.done
+        assert memory.delete(other, permanent=True) and memory.erase(person="Nobody", dry_run=False)
+        assert codes(memory) == ["unreadable-erasure"]
+        assert memory.delete(one, permanent=True)
+        assert memory.store.files.remove(mark.name)
+        assert_gone(memory, one)
+
+
+def test_an_erasure_by_a_name_that_was_cut_off_is_named_until_it_is_repeated(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.open(place) as memory:
+        one, other = filled(memory), memory.remember("Quillvane lit it.").chunk_ids[0]
+        last = memory.remember("The mole is mended.").chunk_ids[0]
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(erasing, "_end_runs", interrupted)
+            memory.erase(person="Zanderbeck", dry_run=False)
+    with Memory.open(place) as memory:
+        assert codes(memory) == ["erasure-to-repeat"]
+        (name,) = memory.store.files.names(ERASING)
+        assert b"Zanderbeck" not in (memory.store.files.read(name) or b"")
+        assert memory.delete(last, permanent=True)
+        assert memory.erase(person="Quillvane", dry_run=False).chunk_ids == [other]
+        assert codes(memory) == ["erasure-to-repeat"], "of another person it is still to be done"
+        memory.erase(person="Zanderbeck", dry_run=False)
+        assert_gone(memory, one)
+
+
+@pytest.mark.local_only("a database finishes it where it is opened, and is checked by namespace")
+def test_an_erasure_of_another_namespace_that_was_cut_off_is_named_and_finished_by_repair(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.open(place, namespace="team/port") as memory:
+        one = filled(memory)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(erasing, "_erase_in", interrupted)
+            memory.delete(one, permanent=True)
+    with Memory.open(place) as memory:
+        assert codes(memory) == ["erasure-cut-off"]
+        (repair,) = memory.repair(dry_run=False)
+        assert repair.done and memory.check() == []
+    with Memory.open(place, namespace="team/port") as memory:
         assert_gone(memory, one)
 
 
@@ -277,9 +340,6 @@ def test_what_got_the_id_of_an_erased_chunk_since_is_kept(
     place: Path | str, monkeypatch: pytest.MonkeyPatch, batch: bool
 ) -> None:
     """Adapters derive ids from keys, and may store a key again before an erasure that was cut off is finished."""
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
 
     with Memory.open(place) as memory, Memory.open(place) as other:
         filled(memory)

@@ -503,7 +503,7 @@ class Memory:
 
     def verify_erasure(self, report: ErasureReport) -> list[str]:
         """Files and rows whose bytes still contain anything that the report lists as erased."""
-        from rlm_mem.store.core.erasing import verify_erasure
+        from rlm_mem.store.core.erasure_checks import verify_erasure
 
         return verify_erasure(self.store, report)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.capture.project_files import project_files
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.folders import sync_folder
 from rlm_mem.interchange.formats.instructions import kind_of, may_hold
@@ -355,3 +356,62 @@ def test_a_single_file_for_agents_is_split_at_its_sections_as_by_the_command_for
         assert stored.created == made.created
         with pytest.raises(InputError, match="sections must be"):
             memory.remember_many([{"text": "x", "sections": "yes"}])
+
+
+def test_branches_that_take_turns_leave_no_copies(brain: Path | str, project: Path) -> None:
+    """Each text has one memory, which holds while its branch is checked out."""
+    old = FILES["CLAUDE.md"]
+    texts = [old.replace("Do not mock", "Always mock"), old.replace("locks", "time"), old]
+    with Memory.open(brain, namespace=NAMESPACE) as memory:
+        files = project_files(memory, project, "ordinary")
+        files.sync()
+        for turn, text in enumerate([*texts, *texts, *texts[:2], *texts[:1]]):
+            write(project, "CLAUDE.md", text)
+            planned, made = (files.sync(dry_run=dry_run)[0] for dry_run in (True, False))
+            assert planned.chunks_created == made.chunks_created == (turn < 2)
+            assert planned.chunks_superseded == made.chunks_superseded == 1
+            found = [one for one in memory.store.iter_chunks(tags=["instructions"]) if "mock" in one.content]
+            assert len(found) == min(turn + 2, 3) and memory.check() == []
+            (valid,) = [one for one in found if one.metadata.superseded_by is None]
+            assert valid.content.splitlines()[-1] in text and valid.metadata.valid_to is None
+        assert memory.undo() is not None
+        assert memory.check() == [] and "time" in memory.search("mock")[0].snippet
+
+
+def test_a_text_that_a_person_replaced_does_not_hold_again(brain: Path | str, project: Path) -> None:
+    old = FILES["CLAUDE.md"]
+    with Memory.open(brain, namespace=NAMESPACE) as memory:
+        files = project_files(memory, project, "ordinary")
+        files.sync()
+        (first,) = [one.id for one in memory.store.iter_chunks() if "Do not mock" in one.content]
+        by_hand = memory.store.create_chunk("Mocks are fine where no lock is taken.").id
+        memory.supersede(first, by_hand)
+        for text in (old.replace("Do not mock", "Always mock"), old):
+            write(project, "CLAUDE.md", text)
+            files.sync()
+        replaced = memory.get(first)
+        assert replaced is not None and replaced.metadata.superseded_by == by_hand and memory.check() == []
+
+
+def test_a_file_is_erased_by_its_path_wherever_the_command_runs(
+    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its memories are recorded by the name of the repository, in the namespace of the project."""
+    run("project", "import")
+    monkeypatch.chdir(tmp_path)
+    shown = run("erase", "--source", str(project / "CLAUDE.md")).out
+    assert "Do not mock the database" in shown and "British" not in shown
+    run("erase", "--source", "ferry/CLAUDE.md", "--apply", "--report", str(tmp_path / "report.json"))
+    texts = [one["content"] for one in chunks(run)]
+    assert not any("mock" in one for one in texts) and any("British" in one for one in texts)
+    assert "github.com/acme/ferry:/CLAUDE.md" in (tmp_path / "report.json").read_text()
+
+
+def test_work_trees_and_submodules_within_the_folder_are_left_out(run: Run, project: Path) -> None:
+    """The first repeat the files of another branch, the second are of another project, perhaps of other people."""
+    for folder in ("trees/feature", "vendor/engine"):
+        write(project, f"{folder}/.git", "gitdir: elsewhere\n")
+        write(project, f"{folder}/CLAUDE.md", "# Ferry\n\nObey the engine.\n")
+        write(project, f"{folder}/memory-bank/progress.md", "# Progress\n\nObey the engine.\n")
+    run("project", "import")
+    assert chunks(run) and not any("Obey" in one["content"] for one in chunks(run))

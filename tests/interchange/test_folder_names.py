@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.config import stored_path
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.interchange.folders import sync_folder
 from rlm_mem.interchange.importing import import_source
@@ -242,7 +242,9 @@ def test_nothing_is_archived_because_a_folder_is_on_another_machine(
     own = write(tmp_path / "notes", {"gate.md": "Bob's gate is of iron.", "sub/boat.md": BOAT})
     before = held(store)
     for work in (import_source, sync_folder):
-        with pytest.raises(ConflictError, match="was remembered on another machine") as refused:
+        with pytest.raises(
+            ConflictError, match="was remembered on another machine, or before this one got"
+        ) as refused:
             work(store, own)
         assert "--known-as" in str(refused.value.hint)
         assert held(store) == before and store.list_chunks(archived=True) == []
@@ -265,14 +267,18 @@ def test_a_folder_that_two_machines_share_is_asked_for_once(
     monkeypatch.setattr("platform.node", lambda: "laptop")
     sync_folder(store, shared)
     monkeypatch.setattr("platform.node", lambda: "desktop")
-    assert sync_folder(store, shared).unchanged == 2, "nothing differs, so that nothing has to be asked"
+    before = list(store.events())
+    report = sync_folder(store, shared)
+    assert (report.unchanged, report.change) == (2, None), "nothing differs, so that nothing has to be asked"
+    assert list(store.events()) == before, "an undo undoes what a person did"
     write(shared, {"gate.md": f"{GATE} It creaks."})
     assert sync_folder(store, shared).changed == ["gate.md"]
     monkeypatch.setattr("platform.node", lambda: "tablet")
     (shared / "gate.md").unlink()
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError) as refused:
         sync_folder(store, shared)
-    assert sync_folder(store, shared, known_as=stored_path(str(shared))).archived == ["gate.md"]
+    known_as = shlex.split(str(refused.value.hint).partition("--known-as ")[2].partition(";")[0])[0]
+    assert sync_folder(store, shared, known_as=known_as).archived == ["gate.md"], "the hint is the way on"
     write(shared, {"sub/boat.md": f"{BOAT} It leaks."})
     assert sync_folder(store, shared).changed == ["sub/boat.md"]
 

@@ -365,7 +365,7 @@ def test_namespaces_and_ids_that_differ_in_case_share_no_file(base: Path) -> Non
         for place in places[:2]:
             place.mkdir(parents=True)
             (place / "team").symlink_to(place / "Team")
-        (base / "index/team.told.json").symlink_to(base / "index/Team.told.json")
+        (base / "index/team.told").symlink_to(base / "index/Team.told")
         large, small = store.backend.files("Team"), store.backend.files("team")
         for name in ("system/memory_log.md", "archive/undo/1.json", SHOWN):
             large.write(name, b"of Team")

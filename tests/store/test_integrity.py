@@ -170,7 +170,8 @@ SHOWN_ELSEWHERE = {
     "unreadable-row", "unreadable-row-with-version", "index-row", "index-counts", "orphaned-row", "tiered-memory",
     "tiered-undated", "tiered-conflict", "unreadable-case", "change-interrupted", "damaged-file", "newer-version",
     "noise-links", "other-encoding", "conflict-of-lines", "unreadable-lines", "folder-conflict", "unreadable-folder",
-    "unreadable-change", "unreadable-state", "not-fetched",
+    "unreadable-change", "unreadable-state", "not-fetched", "erasure-cut-off", "erasure-to-repeat",
+    "unreadable-erasure",
 }  # fmt: skip
 
 
@@ -207,6 +208,51 @@ def test_each_check_finds_its_fault_and_repair_does_what_it_says(base: Path, cod
         assert {finding.code for finding in check(store)} <= manual | {"dangling-link"}
         if code not in ("unreadable-file", "unreadable-with-version"):
             assert texts <= _contents(base), "repair never deletes content"
+
+
+@pytest.mark.parametrize("to", ["new", "other"])
+def test_an_id_that_was_edited_by_hand_is_written_back_with_its_links_and_history(
+    base: Path, to: str
+) -> None:
+    with ChunkStore(base) as store:
+        a, b, c = (store.create_chunk(f"{name} text").id for name in ("first", "second", "third"))
+        store.add_link(a, b, "supports")
+        store.update_chunk(b, tags=["kept"])
+        path = path_of(base, b)
+        raw = json.loads(path.read_text())
+        path.write_text(json.dumps(raw | {"id": c if to == "other" else "chunk-2026-01-01-0badcafe"}))
+        store.sync(full=True)
+        assert {one.code for one in check(store)} & {"misnamed-file", "duplicate-id"}
+        assert all(step.done for step in repair(store, dry_run=False))
+        assert check(store) == [] and repair(store, dry_run=False) == []
+        again = store.get_chunk(b)
+        assert again is not None and again.content == "second text" and len(store.history(b)) == 2
+        assert [one.target_id for one in store.get_chunk(a).links] == [b]  # type: ignore[union-attr]  # it is there
+        assert {one.content for one in store.iter_chunks()} == {"first text", "second text", "third text"}
+
+
+def test_a_copy_over_the_file_of_another_chunk_does_not_become_that_one(base: Path) -> None:
+    with ChunkStore(base) as store:
+        a, b = (store.create_chunk(f"{name} text").id for name in ("first", "second"))
+        store.add_link(a, b, "supports")
+        path_of(base, b).write_bytes(path_of(base, a).read_bytes())
+        store.sync(full=True)
+        repair(store, dry_run=False)
+        assert [one.content for one in store.iter_chunks()] == ["first text"] and repair(
+            store, dry_run=False
+        ) == []
+
+
+def test_what_a_repair_brings_to_light_is_repaired_with_it(base: Path) -> None:
+    """A former version that comes back does not know yet that its chunk replaces another one."""
+    with ChunkStore(base) as store:
+        old, new = store.create_chunk("first text").id, store.create_chunk("second text").id
+        store.supersede(old, new)
+        path_of(base, new).write_bytes(path_of(base, new).read_bytes()[:-20])
+        store.sync(full=True)
+        codes = [step.finding.code for step in repair(store, dry_run=False)]
+        assert codes == ["unreadable-with-version", "one-sided-replacement"]
+        assert check(store) == [] and repair(store, dry_run=False) == []
 
 
 def _contents(base: Path) -> set[str]:

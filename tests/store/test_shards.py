@@ -15,7 +15,8 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.erasing import erase, verify_erasure
+from rlm_mem.store.core.erasing import erase
+from rlm_mem.store.core.erasure_checks import verify_erasure
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.core.joined_store import JoinedStore
 from tests.postgres import Databases

@@ -2,7 +2,8 @@
 
 ``projects`` gives each repository a namespace, ``project_files`` syncs it with its files for agents, ``transcripts``
 reads what clients record, ``rules`` selects sentences by a file of patterns, ``sessions`` stores them and opens a
-case in the review queue, ``context`` selects the memories given to a session or a prompt. The hooks of each client
+case in the review queue, ``context`` and ``actions`` select the memories given to a session, a prompt or an action, and
+``told`` records them. The hooks of each client
 are in ``rlm_mem.mcp.hooks``.
 
 Modules that capture are loaded at first use: most prompts only need a context, and most commands no project.

@@ -92,7 +92,7 @@ def action_context(
         known: ids of chunks that were given with an earlier action of the session.
     """
     if not action or budget <= 0:
-        return AgentContext("")
+        return AgentContext({})
     found = [pair for memory in memories for pair in _speaking_to(memory, action, known)]
     found.sort(key=lambda pair: -pair[0])
     return within_budget([hit for _, hit in found[:_MAX_MEMORIES]], budget)

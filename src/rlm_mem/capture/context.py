@@ -5,7 +5,7 @@ Superseded memories are left out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -34,10 +34,23 @@ _TYPES = ("decision", "preference", "fact", "pattern")
 
 
 class AgentContext(FrozenRecord, frozen=True):
-    """A context: its text, empty where no memory is relevant, and the ids of the chunks in it."""
+    """A context: a line for each chunk, by its id; empty where no memory is relevant."""
 
-    text: str
-    chunk_ids: tuple[str, ...] = ()
+    lines: Mapping[str, str]
+
+    @property
+    def text(self) -> str:
+        """The context as text; empty without any chunk."""
+        return "\n".join([_HEAD, *self.lines.values()]) if self.lines else ""
+
+    @property
+    def chunk_ids(self) -> tuple[str, ...]:
+        """The ids of the chunks in it."""
+        return tuple(self.lines)
+
+    def only(self, chunk_ids: Collection[str]) -> AgentContext:
+        """Return the context with no other chunks than these."""
+        return AgentContext({one: line for one, line in self.lines.items() if one in chunk_ids})
 
 
 def session_context(project: Memory | None, shared: Memory, name: str, *, budget: int) -> AgentContext:
@@ -113,12 +126,16 @@ def within_budget(hits: Iterable[Hit], budget: int) -> AgentContext:
     lines: dict[str, str] = {}
     left = budget - estimated_tokens(_HEAD)
     for hit, text in _texts(hits):
-        marks = "".join(f"; {mark}" for mark in hit.marks())
-        cost = _FRAME_TOKENS + estimated_tokens(text + marks)
-        if hit.chunk_id not in lines and cost <= left:
-            lines[hit.chunk_id] = f"- [{hit.at[:10]}] {text} ({hit.chunk_id}{marks})"
-            left -= cost
-    return AgentContext("\n".join([_HEAD, *lines.values()]), tuple(lines)) if lines else AgentContext("")
+        if hit.chunk_id in lines:
+            continue
+        for notes in (hit.marks(), hit.marks(texts=False)):  # other notes must not take the place of this one
+            marks = "".join(f"; {' '.join(quoted(one).split())}" for one in notes)
+            cost = _FRAME_TOKENS + estimated_tokens(text + marks)
+            if cost <= left:
+                lines[hit.chunk_id] = f"- [{hit.at[:10]}] {text} ({hit.chunk_id}{marks})"
+                left -= cost
+                break
+    return AgentContext(lines)
 
 
 def _texts(hits: Iterable[Hit]) -> Iterator[tuple[Hit, str]]:

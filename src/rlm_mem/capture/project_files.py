@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from rlm_mem.interchange.agent_files import ProjectFiles
+from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.memory import Memory
 
 _KEPT = "system/capture/project.json"
@@ -37,15 +38,16 @@ def keep_in_step(memory: Memory, root: Path, trust: str) -> None:
             files.write(_KEPT, msgspec.json.encode(kept))
 
 
-def bring_in_step(memory: Memory, root: Path) -> None:
-    """Sync the memory with the files of a project, if it is kept in step with them.
+def bring_in_step(memory: Memory, root: Path) -> list[ImportProblem]:
+    """Sync the memory with the files of a project, if it is kept in step with them; return what is to be told of them.
 
     Raises:
         ConflictError: the files are recorded of another folder. StorageError: the memory cannot be written.
     """
     trust = _kept(memory).folders.get(str(root))
-    if trust is not None and not memory.store.backend.read_only:
-        project_files(memory, root, trust).sync()
+    if trust is None or memory.store.backend.read_only:
+        return []
+    return [notice for report in project_files(memory, root, trust).sync() for notice in report.notices]
 
 
 def _kept(memory: Memory) -> _Kept:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -15,11 +16,14 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import flag, option
 from rlm_mem.cli.sources import is_there, read_bounded
 from rlm_mem.cli.terminal import amount, note, one_line, print_text
+from rlm_mem.config import path_of_stored
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.folder_names import FolderName
+from rlm_mem.interchange.repositories import repository_of
 from rlm_mem.memory import Memory
 from rlm_mem.results import Progress
-from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
+from rlm_mem.store.core.erasing import erase
+from rlm_mem.store.core.erasure_checks import read_report, verify_erasure
 from rlm_mem.store.core.erasure_report import ErasureReport
 
 # Bytes; the report of a large namespace has some fingerprints of each of its chunks
@@ -75,7 +79,7 @@ def erase_(
                 progress=update,
                 planned=partial(_write, report),
             )
-            texts = memory.store.get_many(made.chunk_ids[:_LISTED]) if made.dry_run else {}
+            texts = _texts(memory, made.chunk_ids[:_LISTED]) if made.dry_run else {}
         except BaseException:
             if report is not None and report.exists():
                 if report.stat().st_size:
@@ -83,8 +87,19 @@ def erase_(
                 else:
                     report.unlink()
             raise
+    _name_repository(made, call.place)
     _write(report, made)
-    call.report(made, lambda: _show(made, {one: chunk.content for one, chunk in texts.items()}))
+    call.report(made, lambda: _show(made, texts))
+
+
+def _name_repository(made: ErasureReport, place: Path | str) -> None:
+    """Name the git repository around the memory among what remains."""
+    with suppress(OSError):  # one that cannot be read is named as version control like others
+        found = repository_of(place.resolve()) if isinstance(place, Path) else None
+        if found is not None:
+            made.remaining.insert(
+                bool(made.unread), f"the history of the git repository {found.root}, and of its clones"
+            )
 
 
 def _write(report: Path | None, made: ErasureReport) -> None:
@@ -108,17 +123,38 @@ def _reserve(report: Path, memory: Memory) -> None:
         ) from None
 
 
+def _texts(memory: Memory, ids: Sequence[str]) -> dict[str, str]:
+    """Return the texts of chunks of any namespace, by their ids."""
+    found: dict[str, str] = {}
+    for name, _ in memory.store.namespaces():
+        chunks = memory.store.backend.chunks(name, ids, status=None)
+        found |= {one: chunk.content for one, chunk in chunks.items()}
+    return found
+
+
 def _as_remembered(memory: Memory, path: str, update: Progress) -> str:
     """Return the path under which chunks are remembered: absolute for a folder's, as it was given for a single file."""
+
+    def is_known(source: str) -> bool:
+        return bool(erase(memory.store, source=source, dry_run=True, progress=update).chunk_ids)
+
     absolute = str(Path(path).absolute())
     if Path(path).is_dir():  # it may be recorded under another name, as after a move
         absolute = FolderName(memory.store, absolute).name
-    if absolute == path or not erase(memory.store, source=absolute, dry_run=True, progress=update).chunk_ids:
-        return path
-    if not erase(memory.store, source=path, dry_run=True, progress=update).chunk_ids:
-        return absolute
-    note(f"more came from {absolute}: erase this source too")
-    return path
+    known = [one for one in dict.fromkeys((path, absolute)) if is_known(one)]
+    if len(known) > 1:
+        note(f"more came from {absolute}: erase this source too")
+    return known[0] if known else next(filter(is_known, _in_folders(memory, absolute)), path)
+
+
+def _in_folders(memory: Memory, path: str) -> list[str]:
+    """Return the names that a file may have in the folders around it, which are recorded by those of repositories."""
+    found = dict[str, None]()
+    for folder in Path(path).parents:
+        names = FolderName(memory.store, str(folder))
+        within = Path(path).relative_to(folder).as_posix()
+        found |= {f"{one}/{within}": None for one in (names.name, names.own) if path_of_stored(one) is None}
+    return list(found)
 
 
 def _show(made: ErasureReport, texts: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -35,7 +36,7 @@ class ProjectFiles:
         self, store: ChunkStore, root: Path, home: Path, environ: Mapping[str, str], trust: str
     ) -> None:
         self._store = store
-        self._options = SyncOptions(trust=check_trust(trust))
+        self._options = SyncOptions(trust=check_trust(trust), branches=True)
         self._places: list[FolderPlace] = [_ProjectPlace(root.resolve(), apart=places_of(store), whole=True)]
         notes = _notes_of_claude(root, home, environ)
         if notes.is_dir():
@@ -71,6 +72,10 @@ class _ProjectPlace(FolderPlace):
 
     def _is_entered(self, path: Path) -> bool:
         if not may_hold(path.relative_to(self.path).as_posix()):
+            return False
+        if os.path.lexists(
+            f"{path}/.git"
+        ):  # a submodule, or a work tree with another branch: a project of its own
             return False
         return not path.is_symlink() if path.name.startswith(".") else super()._is_entered(path)
 

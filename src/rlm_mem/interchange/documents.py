@@ -57,7 +57,10 @@ class FolderOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SyncOptions:
-    """How the text of files is stored, documented by ``folders.sync_folder``; the values apply to new chunks only."""
+    """How the text of files is stored, documented by ``folders.sync_folder``; the values apply to new chunks only.
+
+    ``branches``: a text that comes back does so with another branch of a repository, rather than as a change in time.
+    """
 
     conversation_id: str | None = None
     tags: tuple[str, ...] = ()
@@ -67,6 +70,7 @@ class SyncOptions:
     secrets: SecretAction | None = None
     trust: str | None = None
     again: bool = False
+    branches: bool = False
 
 
 @dataclass

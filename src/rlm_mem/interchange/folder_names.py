@@ -81,18 +81,19 @@ class FolderName:
 
     @property
     def is_noted(self) -> bool:
-        """Whether the folder is recognised from now on, as far as this is known."""
-        is_named = (self._noted(self.own) or self.own) == self.name
-        return is_named and (
-            not is_recorded(self._files, self.name) or is_machine_noted(self._files, self.name)
-        )
+        """Whether the folder is recognised by its name from now on, as far as this is known."""
+        return (self._noted(self.own) or self.own) == self.name
 
     def note(self) -> None:
-        """Write down the name and this machine, in a transaction, so that the folder is recognised."""
-        if (self._noted(self.own) or self.own) != self.name:
-            here = on_this_machine(self.own) if self.place_is_of_another_machine else self.own
-            note_same_folder(self._files, here, self.name)
-        note_machine(self._files, self.name)
+        """Write down the name, in a transaction, so that the folder is recognised."""
+        here = on_this_machine(self.own) if self.place_is_of_another_machine else self.own
+        note_same_folder(self._files, here, self.name)
+
+    def note_machine(self) -> None:
+        """Write down that a folder that is recorded by its place was synced on this machine; not as a change."""
+        is_place = path_of_stored(self.name) is not None and is_recorded(self._files, self.name)
+        if is_place and not is_machine_noted(self._files, self.name):
+            note_machine(self._files, self.name)
 
     def refuse_another_machine(self) -> None:
         """Raise ConflictError if the record is that of a folder at the same place on another machine.
@@ -105,10 +106,10 @@ class FolderName:
             and is_of_another_machine(self._files, self.name)
         ):
             raise ConflictError(
-                f"the folder {self.name} was remembered on another machine, and {self.root} differs from it, so that "
-                "syncing it would archive documents of that folder",
-                hint=f"rlm-mem remember --folder {quote(self.root)} --known-as {quote(self.name)} if it is the same "
-                "folder on both machines, else with another name",
+                f"{self.root} was remembered on another machine, or before this one got its present name, and differs "
+                "from what is remembered: if it is another folder, a sync would archive the documents of that one",
+                hint="if it is the same folder, run this once: "
+                f"rlm-mem remember --folder {quote(self.root)} --known-as {quote(self.name)}; else with a new name",
             )
 
     def _noted(self, name: str) -> str | None:

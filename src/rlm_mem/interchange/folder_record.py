@@ -68,6 +68,7 @@ class FileEntry:
         archived: whether the file was removed. ``with_it``: the chunks that were archived with it.
         tags, title, aliases: of its front matter.
         references: the links in its text. ``headings``: those that are not in its first piece.
+        erased: whether an erasure removed chunks of it since it was remembered.
     """
 
     path: str
@@ -81,6 +82,7 @@ class FileEntry:
     references: tuple[Reference, ...] = ()
     headings: tuple[Heading, ...] = ()
     aliases: tuple[str, ...] = ()
+    erased: bool = False
 
 
 @dataclass
@@ -273,7 +275,7 @@ def is_machine_noted(files: BrainFiles, name: str) -> bool:
 
 
 def note_machine(files: BrainFiles, name: str) -> None:
-    """Note that the folder of this name was synced on this machine, in a transaction."""
+    """Note that the folder of this name was synced on this machine."""
     noted = json.dumps({"folder": name})  # earlier versions take the name from any file of a record
     files.write(_machine_note(name), f"{noted}\n".encode())
 
@@ -343,7 +345,17 @@ def _number(path: str) -> int:
 
 def _plain(entry: FileEntry) -> dict[str, Any]:
     raw: dict[str, Any] = {"path": entry.path, "digest": entry.digest, "pieces": entry.pieces}
-    for name in ("former", "archived", "with_it", "tags", "title", "references", "headings", "aliases"):
+    for name in (
+        "former",
+        "archived",
+        "with_it",
+        "tags",
+        "title",
+        "references",
+        "headings",
+        "aliases",
+        "erased",
+    ):
         value = getattr(entry, name)
         if value:
             raw[name] = value
@@ -352,6 +364,8 @@ def _plain(entry: FileEntry) -> dict[str, Any]:
 
 def _entry(raw: Mapping[str, Any]) -> FileEntry:
     # An erasure leaves no id of a chunk that it erased.
+    erased = bool(raw.get("erased")) or any(not one for one, _ in raw["pieces"])
+
     def pieces(name: str) -> tuple[StoredPiece, ...]:
         return tuple(
             StoredPiece(check_chunk_id(one), str(digest)) for one, digest in raw.get(name, ()) if one
@@ -367,5 +381,5 @@ def _entry(raw: Mapping[str, Any]) -> FileEntry:
             if source
         ),
         tuple(Heading(str(name), check_chunk_id(chunk)) for name, chunk in raw.get("headings", ()) if chunk),
-        tuple(str(alias) for alias in raw.get("aliases", ())),
+        tuple(str(alias) for alias in raw.get("aliases", ())), erased,
     )  # fmt: skip

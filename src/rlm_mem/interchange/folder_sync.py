@@ -134,6 +134,7 @@ class FolderSync:
                 with self._changing():
                     self._known.note()
                 self._written += 1
+            self._known.note_machine()
         self._ledger.flush()
         self.report.refused = [ImportProblem(clean(one.where), one.reason) for one in problems]
         if self._written and not self._dry_run:

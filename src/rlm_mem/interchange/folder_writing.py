@@ -12,7 +12,12 @@ from rlm_mem.config import stored_path
 from rlm_mem.ingest.batch_index import BatchIndex
 from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.ingest.remember import store_piece
-from rlm_mem.interchange.documents import ChangedDocument, DocumentReader, DocumentText, piece_digest
+from rlm_mem.interchange.documents import (
+    ChangedDocument,
+    DocumentReader,
+    DocumentText,
+    piece_digest,
+)
 from rlm_mem.interchange.folder_links import headings_in, references_in
 from rlm_mem.interchange.folder_names import FolderName
 from rlm_mem.interchange.folder_plan import FileChange, align
@@ -25,6 +30,10 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 
 MAX_LISTED = 10_000
 """Maximum number of chunk ids in a report."""
+_AGAIN = (
+    "what was erased of it is remembered again where it is still in the file, which was changed: take it out of the "
+    "file, and erase it again"
+)
 _POSITION_FIELDS = frozenset({"path", "title", "span", "overlap", "headings", "part", "parts"})
 
 
@@ -218,6 +227,8 @@ class DocumentWriter:
         self.report.found(text.analysed.screened)
         if text.notice:
             self.report.notices.append(ImportProblem(clean(change.path), text.notice))
+        if former is not None and former.erased and any(piece not in old for piece in pieces):
+            self.report.notices.append(ImportProblem(clean(change.path), _AGAIN))
         texts = [
             (piece.id, text.new_text(number)) for piece, (_, number) in zip(pieces, text.pieces, strict=True)
         ]
@@ -262,19 +273,40 @@ class DocumentWriter:
         """Store a piece that replaces others; return its chunk id.
 
         A former chunk with the same text is restored, unless a later one replaced it: those follow each other in time.
+        With ``branches`` it holds again, too, so that branches that take turns leave no copies.
         """
-        reason = f"{text.fields['provenance']['path']} was changed"
-        archived = None if earlier is None else self._store.get_archived(earlier)
-        if archived is not None and archived.metadata.superseded_by is None:
-            restored = self._restore(archived.id) or archived
-            self._update_position(restored, text, number, former)
-            for old in olds if not self._dry_run else ():
-                self._store.supersede(old, restored.id, reason, force=True)
-            return restored.id
         now = format_time(self._store.clock())
+        reason = f"{text.fields['provenance']['path']} was changed"
+        again = None if earlier is None or former is None else self._again(earlier, former)
+        if again is not None:
+            self._update_position(again, text, number, former)
+            for old in olds if not self._dry_run else ():
+                self._store.supersede(old, again.id, reason, force=True)
+                self._store.update_chunk(
+                    old, metadata={"valid_to": now}
+                )  # it held after what is older than it
+            return again.id
         return self._store_new(
             text, number, None, [ChunkLinks(old, SUPERSEDES, 1.0, now, reason) for old in olds]
         )
+
+    def _again(self, chunk_id: str, former: FileEntry) -> Chunk | None:
+        """Return the chunk of a former state of a file as one that holds; None if it has to be stored again."""
+        archived = self._store.get_archived(chunk_id)
+        if archived is not None:
+            is_free = archived.metadata.superseded_by is None
+            return self._restore(chunk_id) or archived if is_free else None
+        chunk = self._stored([chunk_id]).get(chunk_id) if self._reader.options.branches else None
+        by = None if chunk is None else chunk.metadata.superseded_by
+        if by is None:
+            return chunk
+        if all(by != piece.id for piece in (*former.pieces, *former.former)):
+            return None  # a person replaced it
+        self.report.chunks_restored += 1
+        if self._dry_run:
+            return chunk
+        self._store.remove_link(by, chunk_id, SUPERSEDES)
+        return self._store.get_chunk(chunk_id, track=False)
 
     def _store_new(
         self, text: DocumentText, number: int, draft: Chunk | None, links: Sequence[ChunkLinks] = ()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import capture
+from rlm_mem.capture import told
 from rlm_mem.capture.actions import action_context, action_text
 from rlm_mem.capture.context import AgentContext, prompt_context, session_context
 from rlm_mem.capture.projects import Project, project_of
@@ -27,7 +28,6 @@ from rlm_mem.capture.transcripts import Session, SessionMessage, without_context
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, InvalidConfig, RlmMemError, StorageError
 from rlm_mem.mcp.hook_clients import GIVES_CONTEXT, HOOK_CLIENTS
-from rlm_mem.store.core.brain_files import SHOWN
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -39,8 +39,6 @@ _MAX_LOG_BYTES = 1_000_000  # a larger log is renamed, replacing the one renamed
 _TAIL_BYTES = 100_000  # bytes at the end of the log that are searched for failures
 _LOG_TIME = "%Y-%m-%dT%H:%M:%S%z"
 _SESSION_ID = re.compile(r"[\w-]{1,100}", re.ASCII)  # one that may be part of a path
-_WITH_TOOL = "tool:"  # before the id of a chunk that was given with the use of a tool
-_MAX_SESSIONS = 50  # maximum number of sessions for which the shown chunks are recorded
 
 Open = Callable[[str | None], "Memory"]
 """Opens the memory of a namespace; None means the shared one."""
@@ -120,17 +118,22 @@ def handle_event(
             return
         if gives and (brain is None or (brain / "memory").is_dir()):  # else there is no memory yet
             context = _context_for(kind, event, session, project, own, memory, limits)
-            if context.text:
+            if context.lines and kind == "subagent-start":  # whose context is not that of the session
                 give(context.text)
-                if kind != "subagent-start":  # its context is not that of the session
-                    _record_shown(memory(None), session, context, kind)
+            elif context.lines:
+                with told.recorded(
+                    memory(None), session.id, context.chunk_ids,
+                    with_tool=kind == "tool-use", anew=kind == "session-start",
+                ) as ids:  # fmt: skip
+                    if ids:
+                        give(context.only(ids).text)
         has_transcript = _place_of_transcripts(client) is not None or _transcript(client, event) is not None
         if not gives or (
             kind == "user-prompt" and not has_transcript
         ):  # no later hook can capture the prompt
             _capture(event, session, memory(own), brain)
         if kind == "pre-compact":
-            _forget_shown(memory(None), session)
+            told.forget(memory(None), session.id)
 
 
 def _session(kind: str, event: Mapping[str, Any], client: str) -> Session:
@@ -152,21 +155,21 @@ def _context_for(
 ) -> AgentContext:
     shared = memory(None)
     project_memory = memory(own) if own is not None and own != shared.store.namespace else None
-    known = _shown_chunks(shared)
+    known = told.given(shared, session.id, with_tool=kind == "tool-use")
     memories = [one for one in (project_memory, shared) if one is not None]
     if kind == "tool-use":
         # Given again after the start of the session, since an agent thinks of it least when it acts; but once.
-        given = [
-            one.removeprefix(_WITH_TOOL) for one in known.get(session.id, ()) if one.startswith(_WITH_TOOL)
-        ]
         action = action_text(event.get("tool_input"), project.root if project is not None else _folder(event))
-        return action_context(memories, action, budget=limits.tool_tokens, known=given)
+        return action_context(memories, action, budget=limits.tool_tokens, known=known)
     if kind != "user-prompt":
-        if kind == "session-start" and event.get("source") == "resume" and known.get(session.id):
-            return AgentContext("")  # its context still contains the memories
+        if kind == "session-start" and event.get("source") == "resume" and known:
+            return AgentContext({})  # its context still contains the memories
         if kind == "session-start" and project is not None and project_memory is not None:
             try:
-                capture.bring_in_step(project_memory, project.root)
+                for notice in capture.bring_in_step(project_memory, project.root):
+                    _write_log(
+                        f"{kind} of {session.client}", f"{project.root}/{notice.where}: {notice.reason}"
+                    )
             except RlmMemError as error:  # what is remembered already is better than nothing
                 _write_log(f"{kind} of {session.client}", f"{project.root}: {error}")
         context = session_context(
@@ -177,42 +180,9 @@ def _context_for(
             memories,
             _prompt(event),
             budget=limits.prompt_tokens,
-            known=known.get(session.id, ()),
+            known=known,
         )
     return context
-
-
-def _record_shown(shared: Memory, session: Session, context: AgentContext, kind: str) -> None:
-    """Record the chunks that a session was given: what a failed hook found was not given to anybody."""
-    if shared.store.backend.read_only:
-        return
-    known = _shown_chunks(shared)
-    before = known.pop(session.id, [])
-    with_tool = [_WITH_TOOL + one for one in context.chunk_ids] if kind == "tool-use" else []
-    known[session.id] = [*([] if kind == "session-start" else before), *context.chunk_ids, *with_tool]
-    newest = dict(list(known.items())[-_MAX_SESSIONS:])
-    files = shared.store.backend.files(shared.store.namespace)
-    files.write(SHOWN, json.dumps(newest).encode(), durable=False)
-
-
-def _forget_shown(shared: Memory, session: Session) -> None:
-    """Forget which chunks a session was given: its context will no longer contain them."""
-    known = _shown_chunks(shared)
-    if known.pop(session.id, None) is not None and not shared.store.backend.read_only:
-        files = shared.store.backend.files(shared.store.namespace)
-        files.write(SHOWN, json.dumps(known).encode(), durable=False)
-
-
-def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
-    """Return the ids of the chunks shown to each session; empty if the file is damaged: it only avoids repetition."""
-    data = shared.store.backend.files(shared.store.namespace).read(SHOWN)
-    try:
-        known = json.loads(data) if data else {}
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(known, dict):
-        return {}
-    return {name: ids for name, ids in known.items() if isinstance(ids, list)}
 
 
 def _capture(

@@ -85,7 +85,7 @@ def _erase(context: Context, request: EraseRequest) -> Erased:
 
 
 def _verify(context: Context, request: VerifyErasure) -> Left:
-    from rlm_mem.store.core.erasing import read_report
+    from rlm_mem.store.core.erasure_checks import read_report
 
     whole = _everything(context)
     with input_errors_as_conflicts():

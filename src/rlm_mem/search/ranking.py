@@ -478,11 +478,12 @@ class Hit(FrozenRecord, frozen=True):
             return {"superseded_by": self.superseded_by}
         return {} if self.ended_at is None else {"ended_at": self.ended_at}
 
-    def marks(self) -> list[str]:
-        """Return the other notes on the subject as phrases, as shown with the hit in every interface."""
+    def marks(self, *, texts: bool = True) -> list[str]:
+        """Return the other notes on the subject as phrases, as shown with the hit; ``texts`` False: only their ids."""
         names = {"later": "a later", "more": "another later", "earlier": "an earlier"}
         return [
-            f"{names[which]} note on the same subject: {note.chunk_id}, {note.at[:10]}: {note.text}"
+            f"{names[which]} note on the same subject: {note.chunk_id}, {note.at[:10]}"
+            + (f": {note.text}" if texts else "")
             for which, note in self.other_notes()
         ]
 

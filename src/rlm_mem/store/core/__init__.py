@@ -4,8 +4,8 @@
 in ``writer`` (``succession``). ``backend`` and ``lookup`` are the protocols that a backend implements, for storage and
 for search; ``backends`` chooses one by its place. ``records`` has the data passed between them, ``encoding`` that of
 search, ``selection`` its arithmetic. ``changes`` and ``undoing`` record and undo, ``integrity`` checks, ``copying``,
-``backup_archive`` and ``erasing`` (with ``erasure_plan``, ``erasure_report``, ``erasure_marks`` and ``redacting``) work
-on whole namespaces.
+``backup_archive`` and ``erasing`` (with ``erasure_plan``, ``erasure_report``, ``erasure_marks``, ``erasure_checks`` and
+``redacting``) work on whole namespaces.
 
 Modules that only writes and views of the past need are loaded on first use.
 """

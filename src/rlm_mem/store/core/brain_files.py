@@ -33,8 +33,8 @@ LEDGER = "imports/ledger.jsonl"
 """Records of earlier imports."""
 MIRRORED = "index/continuum.json"
 """The signature of each file of tiered memories at its last mirroring, and the ids of its mirrors."""
-SHOWN = "index/told.json"
-"""The ids of the chunks that hooks have shown to each session, so that they are not shown twice."""
+SHOWN = "index/told"
+"""Files with the ids of the chunks that hooks gave to each session (version 1.0: one file, with ``.json``)."""
 _NAMED_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")
 """What may be the id of a chunk in a brain file or a line of the audit log, also after an escaped line break."""
 _FEW, _MANY = 4, 256

@@ -1,29 +1,29 @@
 """Erases a person, a source or a namespace, and returns a report with which the erasure can be verified.
 
 The order makes it safe to kill the process: derived data is erased first (brain files, audit log, change records),
-then the chunks by which it is found, then the index. A second run continues; a mark in ``system/`` records that
-the index still has to be cleaned. Of chunks that were named by their ids the mark says which ones, with their
-fingerprints, and the next opening for writing finishes it. If a transaction deletes such chunks, the mark is a part of
-it, and the rest follows its commit.
+then the chunks by which it is found, then the index. A second run continues; until then, a mark (``erasure_marks``)
+tells of it. Of chunks that were named by their ids the mark says which ones, with their fingerprints, and the next
+opening for writing finishes it. If a transaction deletes such chunks, the mark is a part of it, and the rest follows
+its commit.
 """
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
-from rlm_mem.arguments import check_flag, check_function, check_kind
-from rlm_mem.chunk import check_chunk_ids, check_namespace, format_time
-from rlm_mem.errors import ConflictError, InputError, StorageError
+from rlm_mem.arguments import check_flag, check_function
+from rlm_mem.chunk import check_chunk_ids, format_time
+from rlm_mem.chunk.types import amount
+from rlm_mem.errors import ConflictError, StorageError
 from rlm_mem.store.core.brain_files import MIRRORED, SHOWN
-from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, owners
-from rlm_mem.store.core.erasure_marks import MARK, Mark, marks
+from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter
+from rlm_mem.store.core.erasure_checks import checked_name, written_since
+from rlm_mem.store.core.erasure_marks import Mark, former_marks, mark_of_name, marks
 from rlm_mem.store.core.erasure_plan import Plan
 from rlm_mem.store.core.erasure_report import ErasureReport, Matcher
 from rlm_mem.store.core.redacting import Redaction
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.changes import WriteTransaction
     from rlm_mem.store.core.chunk_store import ChunkStore
 
+_MEANWHILE = "{} that others wrote meanwhile: erase again"
 _TORN = "lines of the audit log that cannot be read, since they may be of any namespace"
 _LOT = 200
-_MAX_NAME = 200
 
 
 def erase(
@@ -76,7 +76,7 @@ def erase(
     wanted = None if chunk_ids is None else check_chunk_ids(chunk_ids)
     if not dry_run and not store.backend.in_transaction:
         finish_erasure(store)
-    name_to_erase = _checked(person, source, namespace, wanted)
+    name_to_erase = checked_name(person, source, namespace, wanted)
     check_function(progress, "progress")
     report = ErasureReport(
         person=name_to_erase if person is not None else None,
@@ -87,6 +87,7 @@ def erase(
         salt=secrets.token_hex(8),
     )
     plan = Plan.by_search(store, report, progress) if wanted is None else Plan.by_ids(store, report, wanted)
+    report.came_from(plan.files)
     if dry_run:
         for name in plan.found:
             _erase_in(store, name, plan)
@@ -96,30 +97,17 @@ def erase(
         raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
     if planned is not None:
         planned(report)
-    if wanted is not None:
-        plan.mark = Mark(namespace=store.namespace, report=replace(report, files=[]), ends=plan.ends)
-        plan.mark.write(store)
+    if wanted is None:
+        plan.mark = mark_of_name(store, report)
+    else:
+        shown = replace(report, files=[], remaining=[])
+        plan.mark = Mark(namespace=store.namespace, report=shown, ends=plan.ends)
+    plan.mark.write(store)
     with _carrying_out(store, plan.mark):
-        _carry_out(store, plan)
+        _carry_out(store, plan, plan.mark)
+    if wanted is None and (others := written_since(store, report, plan.spaces)):
+        report.remaining.insert(bool(report.unread), _MEANWHILE.format(amount(others, "memory")))
     return report
-
-
-def _checked(
-    person: str | None, source: str | None, namespace: str | None, chunk_ids: Sequence[str] | None = None
-) -> str:
-    if sum(one is not None for one in (person, source, namespace, chunk_ids)) != 1:
-        raise InputError("nothing to erase was named", hint="name a person, a source or a namespace")
-    if chunk_ids is not None:
-        return ""
-    if namespace is not None:
-        return check_namespace(namespace)
-    given = check_kind(source if person is None else person, str, "source" if person is None else "person")
-    named = given if person is None else " ".join(one for one in given.split(" ") if one)
-    if not 2 <= len(named) <= _MAX_NAME or not named.isprintable() or not re.search(r"\w", named):
-        raise InputError(
-            f"{named!r:.60} cannot be erased: give 2 to {_MAX_NAME} characters of one line with a letter or digit"
-        )
-    return named
 
 
 def erase_chunk(store: ChunkStore, chunk_id: str) -> bool:
@@ -178,11 +166,11 @@ def finish_erasure(store: ChunkStore) -> None:
 
 def _finish(store: ChunkStore, mark: Mark, *, committed: bool = False) -> None:
     with _carrying_out(store, mark, committed=committed):
-        _carry_out(store, Plan.of_mark(store, mark))
+        _carry_out(store, Plan.of_mark(store, mark), mark)
 
 
 @contextmanager
-def _carrying_out(store: ChunkStore, mark: Mark | None, *, committed: bool = False) -> Iterator[None]:
+def _carrying_out(store: ChunkStore, mark: Mark, *, committed: bool = False) -> Iterator[None]:
     """Hold the mark of an erasure during the block; if that fails, any process may finish it.
 
     ``committed``: it follows a transaction.
@@ -190,12 +178,10 @@ def _carrying_out(store: ChunkStore, mark: Mark | None, *, committed: bool = Fal
     try:
         with _in_part(committed=committed):
             yield
-            if mark is not None:
-                store.files.remove(mark.name)
+            store.files.remove(mark.name)
     except BaseException:
-        if mark is not None:
-            with suppress(StorageError):  # at worst it is finished once this process has ended
-                mark.write(store, at_work=False)
+        with suppress(StorageError):  # at worst it is finished once this process has ended
+            mark.write(store, at_work=False)
         raise
 
 
@@ -216,11 +202,10 @@ def _in_part(*, committed: bool) -> Iterator[None]:
         raise type(error)(f"{message}: {done}", hint=then) from error
 
 
-def _carry_out(store: ChunkStore, plan: Plan) -> None:
+def _carry_out(store: ChunkStore, plan: Plan, mark: Mark) -> None:
     """Erase what was planned; a second run continues where one was cut off."""
-    report, pending = plan.report, store.files.exists(MARK)
-    if not report.is_by_id:
-        store.files.write(MARK, b"{}")
+    report = plan.report
+    former, pending = former_marks(store, mark, report) if mark.named else ([], False)
     changed = [name for name in plan.found if _erase_in(store, name, plan)]
     plan.runs = store.files.runs()
     for name in changed:
@@ -234,7 +219,8 @@ def _carry_out(store: ChunkStore, plan: Plan) -> None:
             redaction.drop_undo_records(NamespaceReader(store, name))
         # Of chunks that were read, every row is known.
         store.backend.purge(touched, rebuild=pending or not report.is_by_id)
-    store.files.remove(MARK)
+    for name in former:
+        store.files.remove(name)
 
 
 def _erase_in(store: ChunkStore, name: str, plan: Plan) -> bool:
@@ -244,7 +230,8 @@ def _erase_in(store: ChunkStore, name: str, plan: Plan) -> bool:
     """
     report, redaction, reader = plan.report, plan.redaction(name), NamespaceReader(store, name)
     before = len(report.files) + report.events
-    redaction.clean_files(reader, [*reader.file_names(plan.runs), MIRRORED, SHOWN])
+    derived = [MIRRORED, f"{SHOWN}.json", *reader.stored.names(SHOWN)]
+    redaction.clean_files(reader, [*reader.file_names(plan.runs), *derived])
     report.events += store.backend.rewrite_events(name, redaction, dry_run=report.dry_run)
     if not report.dry_run:
         _drop_chunks(store, reader, plan, redaction)
@@ -254,7 +241,7 @@ def _erase_in(store: ChunkStore, name: str, plan: Plan) -> bool:
 
 
 def _drop_chunks(store: ChunkStore, reader: NamespaceReader, plan: Plan, redaction: Redaction) -> None:
-    """Delete the chunks of a namespace in lots, each with a note of it in the mark, if there is one."""
+    """Delete the chunks of a namespace in lots, each with a note of it in the mark of an erasure by ids."""
     part, mark = store.confined_to(reader.namespace, actor=store.actor), plan.mark
     # What has the id of a chunk that is gone already was made since.
     gone = set(() if mark is None else mark.dropped)
@@ -266,7 +253,7 @@ def _drop_chunks(store: ChunkStore, reader: NamespaceReader, plan: Plan, redacti
         with part.backend.transaction(reader.namespace) as transaction:
             for chunk_id in lot:
                 part.drop_chunk(chunk_id)
-            if mark is not None:
+            if mark is not None and not mark.named:
                 mark.dropped += lot
                 mark.write(store)
             transaction.events[:] = redaction.own_events(transaction.events)
@@ -281,34 +268,3 @@ def _clean_shared(store: ChunkStore, plan: Plan) -> None:
         return
     known = {*plan.spaces, *plan.found}
     report.events += store.backend.rewrite_stray_events(known, redaction, dry_run=report.dry_run)
-
-
-# --- verifying -----------------------------------------------------------------------------------------------------
-
-
-def read_report(data: bytes) -> ErasureReport:
-    """Decode the report in a file; raises InputError."""
-    try:
-        return msgspec.json.decode(data, type=ErasureReport)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(
-            f"this is not the report of an erasure: {error}", hint="give the file that erase wrote"
-        ) from None
-
-
-def verify_erasure(store: ChunkStore, report: ErasureReport) -> list[str]:
-    """Return the files or rows of the store whose bytes still contain the name or erased content; empty: none.
-
-    Raises:
-        InputError: the report does not name what was erased.
-    """
-    report = check_kind(report, ErasureReport, "report")
-    ids = report.chunk_ids if report.is_by_id and report.chunk_ids else None
-    _checked(report.person, report.source, report.namespace, ids)
-    needles = Matcher(report)
-    spaces = list(dict.fromkeys([*owners(store), store.namespace]))
-    found: dict[str, None] = {}
-    for where, data in store.backend.stored_bytes(spaces):
-        if needles.found(data) or needles.names(where.encode("utf-8", "replace")):
-            found[where] = None
-    return list(found)

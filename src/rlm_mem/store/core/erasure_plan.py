@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import Chunk, encode_chunk
+from rlm_mem.chunk import Chunk
 from rlm_mem.chunk.types import amount
 from rlm_mem.store.core.brain_files import Runs
-from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, owners
+from rlm_mem.store.core.erasure_checks import bears_name
 from rlm_mem.store.core.erasure_marks import Ends, Mark
 from rlm_mem.store.core.erasure_report import (
     ErasureReport,
@@ -45,7 +45,8 @@ class Plan:
         versioned: ids of chunks with former versions, in the namespaces of ``found``.
         prints: fingerprints of the chunks, in order.
         ends: the end of the validity of the chunks that they replaced, before that.
-        mark: of chunks by their ids, what is written of the erasure.
+        files: the files that the chunks were imported from.
+        mark: what is written of the erasure; None for a dry run.
     """
 
     store: ChunkStore
@@ -57,6 +58,7 @@ class Plan:
     versioned: set[str] = field(default_factory=set)
     prints: dict[Fingerprint, None] = field(default_factory=dict)
     ends: Ends = field(default_factory=dict)
+    files: set[str] = field(default_factory=set)
     mark: Mark | None = None
 
     @classmethod
@@ -153,6 +155,10 @@ class Plan:
     def _note_prints(self, states: Sequence[Chunk]) -> None:
         for one in states:
             self.prints.update(dict.fromkeys(fingerprints_of(self.report.salt, one.content)))
+            about, conversation = one.metadata, one.metadata.conversation_id or ""
+            if "path" in about.provenance:
+                path = conversation if conversation.startswith("file:") else str(about.provenance["path"])
+                self.files.add(path.removeprefix("file:"))
 
     # --- choosing chunks ------------------------------------------------------------------------------------------
 
@@ -181,15 +187,10 @@ class Plan:
 
     def _is_erased(self, states: Sequence[Chunk]) -> bool:
         """Return whether a chunk with these states is to be erased; if so, notes their fingerprints."""
-        if self.report.namespace is None and not any(map(self._matches, states)):
+        if self.report.namespace is None and not any(bears_name(one, self.needles) for one in states):
             return False
         self._note_prints(states)
         return True
-
-    def _matches(self, chunk: Chunk) -> bool:
-        if self.report.person is not None:
-            return self.needles.names(encode_chunk(chunk))
-        return is_from(chunk, str(self.report.source))
 
     def _choose_damaged(self) -> None:
         """Add chunks with a text or a former version that does not validate and whose bytes name what is erased."""

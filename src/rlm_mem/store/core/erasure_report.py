@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -15,15 +15,17 @@ from rlm_mem.chunk.types import ALL_LINK_TYPES, CHUNK_TYPES, ORIGIN_OF_SOURCE, O
 from rlm_mem.config import stored_path
 from rlm_mem.text.analysis import SPACELESS
 
+_FILES = "imported files themselves: they are read again when they are imported again"
 _REMAINING = (
-    "backups and exports that were made before",
+    "backups and exports that were made before, or meanwhile",
     "copies and clones of the memory, version control included",
     "receipts and bundles that were written to files",
     "settings and names of tokens, in config.toml and tokens.json",
-    "imported files themselves: they are read again when they are imported again",
+    _FILES,
     "what models, logs of servers and other programs were given",
     "recent texts in the working memory of programs that have the memory open, until they end",
 )
+_SHOWN_FILES = 10
 _WINDOW = 32
 _STEP = 64
 #: Runs of content that JSON writes unchanged: no quote, backslash or control character.
@@ -79,6 +81,14 @@ class ErasureReport(msgspec.Struct, kw_only=True):
     def is_by_id(self) -> bool:
         """Whether the chunks were named by their ids."""
         return self.person is None and self.source is None and self.namespace is None
+
+    def came_from(self, files: Collection[str]) -> None:
+        """Name the files that chunks were imported from among what remains."""
+        if files and _FILES in self.remaining:
+            shown = ", ".join(sorted(files)[:_SHOWN_FILES]) + (", …" if len(files) > _SHOWN_FILES else "")
+            number = amount(len(files), "imported file")
+            named = f"{number}, which a sync reads again when it is changed: {shown}"
+            self.remaining[self.remaining.index(_FILES)] = named
 
     def __str__(self) -> str:
         chunks, files, lines = len(self.chunk_ids), len(self.files), self.events

@@ -33,12 +33,13 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "misnamed-file": (
         "the file name and the id inside differ, or the file is not in a folder of a month",
-        "renames or moves the file, if that name is free",
+        "renames or moves the file, if that name is free; writes the id of the name into it if other chunks or former "
+        "versions know that one",
     ),
     "duplicate-id": (
         "two files hold the same chunk",
-        "gives the text of the other file an id of its own, so that both are there; a file that says the same goes to "
-        "archive/damaged/",
+        "gives the text of the other file an id of its own, that of its name if the memory knows it, so that both are "
+        "there; a file that says the same goes to archive/damaged/",
     ),
     "archived-change": (
         "an archived chunk was changed since: git merged the change of one side with the deletion of the other, or "
@@ -158,6 +159,16 @@ CODES: dict[str, tuple[str, str]] = {
     "unreadable-state": (
         "the state of a session (working state, persona, or how far it was captured) is no valid JSON",
         "moves it to archive/damaged/; the session begins anew",
+    ),
+    "erasure-cut-off": ("an erasure of chunks was cut off: texts that quote them may remain", "finishes it"),
+    "erasure-to-repeat": (
+        "an erasure of a person, a source or a namespace was cut off: a part of it may remain",
+        "left for a person: erase the same again (rlm-mem erase), which removes the mark",
+    ),
+    "unreadable-erasure": (
+        "the mark of an erasure that was cut off is damaged: what it was to erase may remain",
+        "left for a person: erase the same again (rlm-mem delete ID --permanent for the ids in it), then remove the "
+        "mark",
     ),
     "damaged-file": (
         "parts of a file of the brain are missing in the database, or too many",

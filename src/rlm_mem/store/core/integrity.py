@@ -15,6 +15,9 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.lazy import logger
 from rlm_mem.record import FrozenRecord
 from rlm_mem.results import Progress
+from rlm_mem.store.core.brain_files import name_at
+from rlm_mem.store.core.erasing import finish_erasure
+from rlm_mem.store.core.erasure_marks import unfinished
 from rlm_mem.store.core.findings import CODES, Finding
 from rlm_mem.store.core.succession import MAX_CYCLE_DEPTH, successions
 from rlm_mem.telemetry import observed
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 _logger = logger("rlm_mem.store")
 
+_ROUNDS = 5
 _MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}
 _REINDEX = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}
 #: Repaired after the index, which must contain both chunks.
@@ -42,9 +46,14 @@ def check(store: ChunkStore, *, progress: Progress | None = None) -> list[Findin
         Findings in the order of chunks; none for a sound store. A confined store reports on its namespace only.
     """
     findings = store.backend.check(store, check_function(progress, "progress"))
+    spaces = [store.namespace]
     if store.confined:
-        return [one for one in findings if one.chunk_id and store.backend.find(store.namespace, one.chunk_id)]
-    return findings
+        findings = [
+            one for one in findings if one.chunk_id and store.backend.find(store.namespace, one.chunk_id)
+        ]
+    else:
+        spaces += [one for one in store.files.namespaces() if one != store.namespace]
+    return [*findings, *(one for name in spaces for one in unfinished(store, name))]
 
 
 class Repair(FrozenRecord, frozen=True):
@@ -71,13 +80,25 @@ def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None
         dry_run: only report what would be done (the default).
     """
     check_flag(dry_run, "dry_run")
-    findings = check(store, progress=progress)
-    planned = [Repair(item, item.remedy, manual=item.code in _MANUAL) for item in findings]
-    if dry_run:
-        return planned
+    results, seen = list[Repair](), set[Finding]()
+    for _ in range(_ROUNDS):  # a former version that was brought back may have faults of its own
+        findings = [one for one in check(store, progress=progress) if one not in seen]
+        planned = [Repair(item, item.remedy, manual=item.code in _MANUAL) for item in findings]
+        if dry_run:
+            return planned
+        made = _made(store, planned)
+        results += made
+        seen.update(findings)
+        if not any(step.done for step in made):
+            break
+    return results
+
+
+def _made(store: ChunkStore, planned: list[Repair]) -> list[Repair]:
+    """Make the repairs that are planned; those of the index, and what needs it, come last."""
     later = _REINDEX | _REBUILD | {_ONE_SIDED}
     results = [step if step.manual or step.finding.code in later else _apply(store, step) for step in planned]
-    codes = {item.code for item in findings}
+    codes = {step.finding.code for step in planned}
     if codes & _REBUILD:
         store.rebuild_index()
     elif codes & _REINDEX:
@@ -99,6 +120,8 @@ def _apply(store: ChunkStore, step: Repair) -> Repair:
             done = _drop_link(store, finding)
         elif finding.code == _ONE_SIDED:
             done = _agree(store, finding)
+        elif finding.code == "erasure-cut-off":
+            done = _finish(store, finding)
         else:
             done = store.backend.mend(store, finding)
     except (RlmMemError, OSError) as error:
@@ -153,6 +176,15 @@ def _agree(store: ChunkStore, finding: Finding) -> bool:
     row = store.backend.locate(store.namespace, finding.chunk_id or "")
     newer = store.backend.read(row) if row else None
     return newer is not None and store.agree(newer.namespace, newer.id, finding.target_id or "")
+
+
+def _finish(store: ChunkStore, finding: Finding) -> bool:
+    namespace, name = name_at(finding.file or "") or (None, "")
+    if namespace is None:
+        return False
+    part = store.confined_to(namespace, actor=store.actor)
+    finish_erasure(part if store.confined else part.released())
+    return not part.files.exists(name)
 
 
 class Replacements:

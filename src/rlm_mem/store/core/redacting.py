@@ -108,12 +108,15 @@ class Redaction:
 
     def _redacted(self, data: bytes) -> bytes:
         """Return a text with a placeholder for the name, and for each line with erased content."""
+        instead = f"{_PLACEHOLDER}\n".encode()
+        lines = data.splitlines(keepends=True)
+        # Before the name goes, by which a quotation may be recognised.
+        quoted = (next(self._needles.places(line), None) is not None for line in lines)
+        data = b"".join(instead if is_quoted else line for line, is_quoted in zip(lines, quoted, strict=True))
         if self._needles.names(data):  # in the whole text: a line may end within the name
             text = normalise_unicode("NFC", data.decode("utf-8", "replace"))
             data = self._needles.pattern.sub(_PLACEHOLDER, text).encode("utf-8")
-        instead = f"{_PLACEHOLDER}\n".encode()
-        lines = data.splitlines(keepends=True)
-        return b"".join(instead if self._needles.found(line) else line for line in lines)
+        return data
 
     def end_runs(self, reader: NamespaceReader, runs: Runs) -> None:
         """Remove what runs recorded of the chunks before these were deleted, and the records of runs that go on.

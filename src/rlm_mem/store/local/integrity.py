@@ -495,6 +495,8 @@ def _keep_both(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
         kept = layout.damaged / f"{used.id}.json.{store.clock():%Y%m%dT%H%M%S%f}"
         files.make_folder(kept.parent)
         files.publish(path, kept)
+    elif (own_id := _known_by_name(index, path, copy.id)) is not None:
+        return _write_id(store, path, copy, own_id)
     else:
         origin = {**copy.metadata.provenance, "original_id": copy.id}
         own = replacing_nothing(copy)
@@ -510,10 +512,44 @@ def _keep_both(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
     return True
 
 
+def _known_by_name(index: LocalIndex, path: Path, inside: str) -> str | None:
+    """Return the id by which a file is named, if the memory knows that one rather than the id inside.
+
+    Known is an id with former versions, or which others link to or name as their successor.
+    """
+    layout, connection = index.layout, index.connection
+
+    def is_known(chunk_id: str) -> bool:
+        named = (
+            "SELECT 1 FROM links WHERE dst_id = ? UNION SELECT 1 FROM chunks WHERE superseded_by = ? LIMIT 1"
+        )
+        has_versions = (layout.archive / "versions" / chunk_id).is_dir()
+        return has_versions or connection.execute(named, (chunk_id, chunk_id)).fetchone() is not None
+
+    named, row = path.stem, find_row(connection, inside)
+    is_other = is_chunk_id(named) and named != inside and find_row(connection, named) is None
+    is_free = row is None or layout.absolute(row.path) != path
+    return (
+        named
+        if is_other and is_free and is_known(named) and (row is not None or not is_known(inside))
+        else None
+    )
+
+
+def _write_id(store: ChunkStore, path: Path, chunk: Chunk, chunk_id: str) -> bool:
+    """Give a chunk whose id was edited by hand the one that it had."""
+    chunk.id = chunk_id
+    files.write_atomic(path, encode_chunk(chunk))
+    store.sync(full=True)
+    return True
+
+
 def _rename(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
     layout = index.layout
     path = layout.absolute(finding.file or "")
     chunk = decode_chunk(files.read_signed(path)[0])
+    if (own_id := _known_by_name(index, path, chunk.id)) is not None:
+        return _write_id(store, path, chunk, own_id)
     folder, status = (finding.file or "").rpartition("/")[0], status_at(finding.file or "")
     in_place = folder in layout.folders()
     target = (

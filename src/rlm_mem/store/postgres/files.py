@@ -1,8 +1,9 @@
 """Brain files as rows: a file is a sequence of parts, and an append adds one part.
 
 A write inside a transaction of the thread belongs to it; otherwise each call is a separate transaction. All writes
-lock the namespace, except those to trajectories: the threads of a recall append lines that must survive the
-rollback of a batch around the recall, so each line is one statement on a separate connection.
+lock the namespace, except lines added to trajectories: the threads of a recall append lines that must survive the
+rollback of a batch around the recall, so each line is one statement on a separate connection. So are the lines of
+hooks, for which an agent waits.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlm_mem.errors import InputError, StorageError
-from rlm_mem.store.core.brain_files import Runs, checked_name, note_former, recording
+from rlm_mem.store.core.brain_files import SHOWN, Runs, checked_name, note_former, recording
 from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.postgres.schema import namespace_key
@@ -24,7 +25,8 @@ PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
 TRAJECTORIES = "trajectories"
 """Folder in which recalls are recorded, line by line and without the lock of the namespace."""
-_UNLOCKED = f"{TRAJECTORIES}/"
+_UNLOCKED = (f"{TRAJECTORIES}/", f"{SHOWN}/")
+"""Files whose lines are added without waiting for a writer."""
 _FILES_PER_STATEMENT = 64  # files that are read with one statement
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -233,6 +235,7 @@ class PostgresFiles:
         self._writable(name)
         values = (self._ns, name, len(data), self._ns, name, data)
         if name.startswith(_UNLOCKED):
+            self._database.ensure_listed(self.namespace)
             self._database.change(self.namespace, _APPEND_UNLOCKED, values, separately=True)
             return
         with self._changing(name):
