@@ -305,7 +305,7 @@ def test_an_erasure_by_a_name_that_was_cut_off_is_named_until_it_is_repeated(
         one, other = filled(memory), memory.remember("Quillvane lit it.").chunk_ids[0]
         last = memory.remember("The mole is mended.").chunk_ids[0]
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(erasing, "_end_runs", interrupted)
+            patch.setattr(Redaction, "end_runs", interrupted)
             memory.erase(person="Zanderbeck", dry_run=False)
     with Memory.open(place) as memory:
         assert codes(memory) == ["erasure-to-repeat"]
