@@ -15,12 +15,6 @@ from rlm_mem.text.statement import ME, UNKNOWN, Stated
 _UNSURE = 0.6
 _NO_LONGER = frozenset(("no longer", "any more", "anymore", "any longer"))
 _OWNER = late(r"([^\W\d_]{1,40})['’]s\b")
-_NOUN_OF = {
-    "deadlin": "due", "due": "due", "price": "cost", "fee": "cost", "cost": "cost", "rent": "pay", "address": "live",
-    "home": "live", "job": "work", "employ": "work", "salari": "earn", "name": "call", "weight": "weigh",
-    "date": "due", "time": "start", "start": "start", "end": "end", "host": "host",
-}  # fmt: skip
-"""Stems of nouns that name an attribute: "the deadline of X moved" and "X is due on"."""
 _ONE_VALUE = word_set(
     "live work cost weigh start end open close meet report drive run listen pay earn leave arrive lead "
     "host due call name  base locat plan schedul held set freez frozen empti written write engag marri "
@@ -304,9 +298,7 @@ def _contexts_meet(
 
 def _head_fits(newer: Stated, older: Stated, full_old: frozenset[str]) -> bool:
     """Whether the longer topic of the newer statement refers to the older topic: "the deadline of X", "X is due"."""
-    if newer.head in full_old or _NOUN_OF.get(newer.head, "?") == older.attribute:
-        return True
-    return newer.head in _OF_KIND.get(older.kind, ()) and newer.kind == older.kind
+    return newer.head in full_old or (newer.head in _OF_KIND.get(older.kind, ()) and newer.kind == older.kind)
 
 
 def _alike(newer: Stated, older: Stated) -> bool:
