@@ -230,6 +230,9 @@ def _add_plain_verb(tokens: list[Token], number: int, made: list[Token]) -> int:
     ):
         made.append(replace(one, low="fell" if low[1] == "down" else "rose"))
         return 2
+    if one.low in _BE and low[1:3] == ("back", "to"):
+        made.append(replace(one, low="went"))
+        return 2
     again = one.low[2:] if one.low.startswith("re") else ""
     if (
         again in PASTS
