@@ -46,7 +46,6 @@ from rlm_mem.text.patterns import late, signed, word_set
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 from rlm_mem.text.sentences import sentences_of_lines
 
-_PART_END = late(r"(?<=;)\s+")
 _OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
 _REPORTS = word_set("told says said tells writes wrote")
 OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
@@ -203,8 +202,7 @@ def sentences(text: str, analyser: Analyser) -> tuple[tuple[str, Set[str]], ...]
     parts = (
         one
         for start, end in sentences_of_lines(text[:LONGEST])
-        for one in _PART_END.split(text[start:end])
-        if one
+        for one in text[start:end].replace("; ", ";\n").split("\n")
     )
     return tuple((one, stems_in(one, analyser)) for one in parts)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
 
 from rlm_mem.text.patterns import late, word_set
 
@@ -45,7 +44,6 @@ _SPACED_END = r"""(?<=[.!?…؟।])(?<![.!?…].)[.!?…]*+["'”’»)\]]*+(?=
 _END = late(rf"""[.!?…؟।。！？｡](?:{_SPACED_END}|(?<=[。！？｡])[。！？｡]*["'”’」』）)\]]*)""", re.DOTALL)
 _ASCII_END = late("[.!?]" + "".join(filter(str.isascii, _SPACED_END)), re.DOTALL)
 space_at: Callable[[str, int, int], re.Match[str]] = re.compile(r"\s*").match  # type: ignore[assignment]  # never None
-_LINE_END = late(r"\n+")
 _OPENERS = "\"'“‘«([{¿¡-–—*_ "
 _LOOK_BACK = 24  # characters; longer than any listed abbreviation
 
@@ -78,8 +76,12 @@ def sentences(
 
 def sentences_of_lines(text: str) -> list[tuple[int, int]]:
     """Spans of the sentences of a text in which line breaks end sentences, and any letter may begin one."""
-    starts = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
-    return [span for start, end in pairwise(starts) for span in sentences(text, start, end, lower_case=True)]
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for line in text.split("\n"):  # a pattern would have to be compiled for the first search
+        spans += sentences(text, start, start + len(line), lower_case=True)
+        start += len(line) + 1
+    return spans
 
 
 def _ends(text: str, mark: int, after: int, begin: int, stop: int, lower_case: bool) -> bool:
