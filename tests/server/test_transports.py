@@ -174,6 +174,8 @@ def test_four_servers_on_one_brain_lose_nothing(tmp_path: Path) -> None:
             for turn in range(20)
         }
         assert memory.check() == []
+        actors = [event.actor or "" for event in memory.events(op="create")]
+        assert len(set(actors)) == 4 and all(one.startswith("mcp:") for one in actors)
 
 
 @contextmanager
@@ -417,25 +419,24 @@ def test_two_agents_with_one_token_are_told_apart_and_undo_only_what_they_did(
             assert "claude-code" in actors[0]
 
 
-def test_two_agents_on_stdio_are_told_apart_and_undo_only_what_they_did(tmp_path: Path) -> None:
+def test_agents_with_a_server_each_are_told_apart_and_undo_only_what_they_did(tmp_path: Path) -> None:
+    """As over stdio, where they are processes: `test_four_servers_on_one_brain_lose_nothing`."""
     brain = tmp_path / "brain"
 
-    async def call(client: Client, tool: str, **arguments: Any) -> Any:
-        return await client.call_tool(tool, arguments)
-
     async def go() -> tuple[Any, Any]:
-        named = [
-            Implementation(name=name, version="1") for name in ("claude code", "claude code", "\x1b[31m")
-        ]
-        async with (
-            Client(stdio(brain, "--tools", "all"), mode="legacy", client_info=named[0]) as one,
-            Client(stdio(brain, "--tools", "all"), mode="legacy", client_info=named[1]) as two,
-            Client(stdio(brain, "--tools", "all"), mode="legacy", client_info=named[2]) as three,
-        ):
-            await call(one, "remember", text="The kettle is blue.")
-            await call(two, "remember", text="The ladder is red.")
-            await call(three, "remember", text="The roof is green.")
-            return await call(one, "undo"), await call(one, "undo")
+        async with AsyncExitStack() as stack:
+            clients = []
+            for name in ("claude code", "claude code", "\x1b[31m"):
+                server = McpServer(Service(OpenMemory(Settings(brain=brain, every_tool=True))))
+                stack.callback(server.close)
+                named = Implementation(name=name, version="1")
+                client = Client(server.protocol, mode="legacy", client_info=named)
+                clients.append(await stack.enter_async_context(client))
+            for client, text in zip(
+                clients, ("The kettle is blue.", "The ladder is red.", "The roof is green."), strict=True
+            ):
+                await client.call_tool("remember", {"text": text})
+            return await clients[0].call_tool("undo", {}), await clients[0].call_tool("undo", {})
 
     first, second = asyncio.run(go())
     assert not first.is_error and second.is_error
