@@ -383,7 +383,9 @@ def test_two_agents_with_one_token_are_told_apart_and_undo_only_what_they_did(
     """By the sessions of the earlier protocol, in the later one by their names, in both by the header."""
     brain = tmp_path / "brain"
 
-    async def go(address: str, names: tuple[str, str], headers: Sequence[dict[str, str]]) -> list[Any]:
+    async def go(
+        address: str, names: tuple[str, str], headers: Sequence[dict[str, str]], texts: tuple[str, str]
+    ) -> list[Any]:
         async with AsyncExitStack() as stack:
             clients = []
             for name, own in zip(names, headers, strict=True):
@@ -396,27 +398,33 @@ def test_two_agents_with_one_token_are_told_apart_and_undo_only_what_they_did(
                 )
                 clients.append(await stack.enter_async_context(client))
             one, two = clients
-            await one.call_tool("remember", {"text": "The kettle is blue."})
-            await two.call_tool("remember", {"text": "The ladder is red."})
+            await one.call_tool("remember", {"text": texts[0]})
+            await two.call_tool("remember", {"text": texts[1]})
             return [await one.call_tool("undo", {}), await one.call_tool("undo", {})]
 
     same = ("claude code", "claude code")
     apart = [{"RLM-MEM-Client": "alpha"}, {"RLM-MEM-Client": "beta:\u00e9"}]
     none: list[dict[str, str]] = [{}, {}]
-    runs = [(same, apart), (same if mode == "legacy" else ("claude code", "codex"), none)]
-    for number, (names, headers) in enumerate(runs):
-        with http_server(brain / str(number), "--tools", "all") as (address, _):
+    runs = [
+        (same, apart, ("The kettle is blue.", "The ladder is red.")),
+        (
+            same if mode == "legacy" else ("claude code", "codex"),
+            none,
+            ("The roof is green.", "Ben plays chess."),
+        ),
+    ]
+    with http_server(brain, "--tools", "all") as (address, _):
+        for names, headers, texts in runs:
             encoded = [{name: value.encode("latin-1") for name, value in one.items()} for one in headers]
-            first, second = asyncio.run(go(address, names, encoded))  # type: ignore[arg-type]
-        assert not first.is_error and second.is_error, first.content
-        with Memory.open(brain / str(number)) as memory:
-            assert [chunk.content for chunk in memory.store.iter_chunks()] == ["The ladder is red."]
-            actors = [event.actor or "" for event in memory.events(op="create")]
-        assert len(set(actors)) == 2
-        if headers is apart:
-            assert [one.rpartition(":")[2] for one in actors] == ["alpha", "beta"]
-        else:
-            assert "claude-code" in actors[0]
+            first, second = asyncio.run(go(address, names, encoded, texts))  # type: ignore[arg-type]
+            assert not first.is_error and second.is_error, first.content
+    with Memory.open(brain) as memory:
+        left = {chunk.content for chunk in memory.store.iter_chunks()}
+        assert left == {"The ladder is red.", "Ben plays chess."}
+        actors = [event.actor or "" for event in memory.events(op="create")]
+    assert len(set(actors)) == 4
+    assert [one.rpartition(":")[2] for one in actors[:2]] == ["alpha", "beta"]
+    assert "claude-code" in actors[2]
 
 
 def test_agents_with_a_server_each_are_told_apart_and_undo_only_what_they_did(tmp_path: Path) -> None:
