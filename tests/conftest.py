@@ -54,6 +54,12 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("ci" if os.environ.get("CI") else profile)
 
 
+def pytest_unconfigure() -> None:
+    """Look through all objects once for garbage whose end fails; pytest would do so several times afterwards."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Paths below one folder: to number a folder of its own for each test, pytest would look at all those before."""

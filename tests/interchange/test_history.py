@@ -13,7 +13,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.config import Config
 from rlm_mem.errors import NotFoundError
-from rlm_mem.interchange import export_store, import_source
+from rlm_mem.interchange import export_store, import_source, importing
 
 
 @pytest.fixture
@@ -323,8 +323,11 @@ def test_what_was_undone_from_another_namespace_is_imported_again(
         assert len(copy.list_chunks()) == len(theirs.list_chunks()) == 1
 
 
-def test_an_import_of_many_chunks_is_one_change(source: Memory, copy: Memory, tmp_path: Path) -> None:
-    source.remember_many([f"Rack {number} is in use." for number in range(1_100)])
+def test_an_import_of_many_chunks_is_one_change(
+    source: Memory, copy: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "_RECORDS_PER_COMMIT", 200)  # three commits
+    source.remember_many([f"Rack {number} is in use." for number in range(550)])
     export_store(source.store, tmp_path / "all.jsonl")
     import_source(copy.store, tmp_path / "all.jsonl")
-    assert len(copy.list_chunks()) == 1_101 and copy.undo() is not None and copy.list_chunks() == []
+    assert len(copy.list_chunks()) == 551 and copy.undo() is not None and copy.list_chunks() == []

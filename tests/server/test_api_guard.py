@@ -207,7 +207,7 @@ def test_no_cache_without_a_limit_grows_with_what_clients_ask_for(browser: tuple
 
     def kept() -> Counter[str]:
         kind = type(lru_cache(abs))  # not made anew for each of a million objects
-        caches = [one for one in gc.get_objects() if isinstance(one, kind)]
+        caches = [one for one in gc.get_objects() if type(one) is kind]
         return Counter(
             {
                 f"{one.__module__}.{one.__qualname__}": one.cache_info().currsize

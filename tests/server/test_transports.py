@@ -174,6 +174,8 @@ def test_four_servers_on_one_brain_lose_nothing(tmp_path: Path) -> None:
             for turn in range(20)
         }
         assert memory.check() == []
+        actors = [event.actor or "" for event in memory.events(op="create")]
+        assert len(set(actors)) == 4 and all(one.startswith("mcp:") for one in actors)
 
 
 @contextmanager
@@ -381,7 +383,9 @@ def test_two_agents_with_one_token_are_told_apart_and_undo_only_what_they_did(
     """By the sessions of the earlier protocol, in the later one by their names, in both by the header."""
     brain = tmp_path / "brain"
 
-    async def go(address: str, names: tuple[str, str], headers: Sequence[dict[str, str]]) -> list[Any]:
+    async def go(
+        address: str, names: tuple[str, str], headers: Sequence[dict[str, str]], texts: tuple[str, str]
+    ) -> list[Any]:
         async with AsyncExitStack() as stack:
             clients = []
             for name, own in zip(names, headers, strict=True):
@@ -394,48 +398,53 @@ def test_two_agents_with_one_token_are_told_apart_and_undo_only_what_they_did(
                 )
                 clients.append(await stack.enter_async_context(client))
             one, two = clients
-            await one.call_tool("remember", {"text": "The kettle is blue."})
-            await two.call_tool("remember", {"text": "The ladder is red."})
+            await one.call_tool("remember", {"text": texts[0]})
+            await two.call_tool("remember", {"text": texts[1]})
             return [await one.call_tool("undo", {}), await one.call_tool("undo", {})]
 
     same = ("claude code", "claude code")
     apart = [{"RLM-MEM-Client": "alpha"}, {"RLM-MEM-Client": "beta:\u00e9"}]
     none: list[dict[str, str]] = [{}, {}]
-    runs = [(same, apart), (same if mode == "legacy" else ("claude code", "codex"), none)]
-    for number, (names, headers) in enumerate(runs):
-        with http_server(brain / str(number), "--tools", "all") as (address, _):
+    runs = [
+        (same, apart, ("The kettle is blue.", "The ladder is red.")),
+        (
+            same if mode == "legacy" else ("claude code", "codex"),
+            none,
+            ("The roof is green.", "Ben plays chess."),
+        ),
+    ]
+    with http_server(brain, "--tools", "all") as (address, _):
+        for names, headers, texts in runs:
             encoded = [{name: value.encode("latin-1") for name, value in one.items()} for one in headers]
-            first, second = asyncio.run(go(address, names, encoded))  # type: ignore[arg-type]
-        assert not first.is_error and second.is_error, first.content
-        with Memory.open(brain / str(number)) as memory:
-            assert [chunk.content for chunk in memory.store.iter_chunks()] == ["The ladder is red."]
-            actors = [event.actor or "" for event in memory.events(op="create")]
-        assert len(set(actors)) == 2
-        if headers is apart:
-            assert [one.rpartition(":")[2] for one in actors] == ["alpha", "beta"]
-        else:
-            assert "claude-code" in actors[0]
+            first, second = asyncio.run(go(address, names, encoded, texts))  # type: ignore[arg-type]
+            assert not first.is_error and second.is_error, first.content
+    with Memory.open(brain) as memory:
+        left = {chunk.content for chunk in memory.store.iter_chunks()}
+        assert left == {"The ladder is red.", "Ben plays chess."}
+        actors = [event.actor or "" for event in memory.events(op="create")]
+    assert len(set(actors)) == 4
+    assert [one.rpartition(":")[2] for one in actors[:2]] == ["alpha", "beta"]
+    assert "claude-code" in actors[2]
 
 
-def test_two_agents_on_stdio_are_told_apart_and_undo_only_what_they_did(tmp_path: Path) -> None:
+def test_agents_with_a_server_each_are_told_apart_and_undo_only_what_they_did(tmp_path: Path) -> None:
+    """As over stdio, where they are processes: `test_four_servers_on_one_brain_lose_nothing`."""
     brain = tmp_path / "brain"
 
-    async def call(client: Client, tool: str, **arguments: Any) -> Any:
-        return await client.call_tool(tool, arguments)
-
     async def go() -> tuple[Any, Any]:
-        named = [
-            Implementation(name=name, version="1") for name in ("claude code", "claude code", "\x1b[31m")
-        ]
-        async with (
-            Client(stdio(brain, "--tools", "all"), mode="legacy", client_info=named[0]) as one,
-            Client(stdio(brain, "--tools", "all"), mode="legacy", client_info=named[1]) as two,
-            Client(stdio(brain, "--tools", "all"), mode="legacy", client_info=named[2]) as three,
-        ):
-            await call(one, "remember", text="The kettle is blue.")
-            await call(two, "remember", text="The ladder is red.")
-            await call(three, "remember", text="The roof is green.")
-            return await call(one, "undo"), await call(one, "undo")
+        async with AsyncExitStack() as stack:
+            clients = []
+            for name in ("claude code", "claude code", "\x1b[31m"):
+                server = McpServer(Service(OpenMemory(Settings(brain=brain, every_tool=True))))
+                stack.callback(server.close)
+                named = Implementation(name=name, version="1")
+                client = Client(server.protocol, mode="legacy", client_info=named)
+                clients.append(await stack.enter_async_context(client))
+            for client, text in zip(
+                clients, ("The kettle is blue.", "The ladder is red.", "The roof is green."), strict=True
+            ):
+                await client.call_tool("remember", {"text": text})
+            return await clients[0].call_tool("undo", {}), await clients[0].call_tool("undo", {})
 
     first, second = asyncio.run(go())
     assert not first.is_error and second.is_error
