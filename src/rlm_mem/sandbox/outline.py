@@ -151,7 +151,7 @@ class Outline:
             self._texts, self._analyser, " ".join(self._subjects) if request.every else ""
         )
         # Who speaks seldom says the own name: the turns of a speaker whom a subject names are found by their speaker.
-        self._speakers = frozenset[str]() if self._users else self._terms_of_speakers()
+        self._speakers = {} if self._users else self._terms_of_speakers()
         self._names = frozenset[str]().union(*map(self._names_in, self._subjects))
         self._days = [turn.at[:10] for turn in self._turns]
         discounted = self._users and not request.every
@@ -246,17 +246,16 @@ class Outline:
 
     def _share(self, place: int, subject: str) -> float:
         """Return the share of the words of a subject that a turn has; it has the name of its speaker."""
-        speaker = self._turns[place].speaker if self._speakers else None
-        text = self._texts[place]
-        return self._shortener.share(f"{speaker}: {text}" if speaker else text, subject)
+        own_name = self._speakers.get(self._turns[place].speaker, ())
+        return self._shortener.share(self._texts[place], subject, own_name)
 
     def _names_in(self, subject: str) -> frozenset[str]:
         """Return the terms of the names in a subject, without those of speakers."""
-        return self._shortener.names(subject) - self._speakers
+        return self._shortener.names(subject).difference(*self._speakers.values())
 
-    def _terms_of_speakers(self) -> frozenset[str]:
-        """Return the terms of the names of all speakers of the turns."""
-        return frozenset(self._analyser.terms(" ".join({turn.speaker or "" for turn in self._turns})))
+    def _terms_of_speakers(self) -> dict[str | None, list[str]]:
+        """Return the terms of the name of each speaker of the turns."""
+        return {name: self._analyser.terms(name or "") for name in {turn.speaker for turn in self._turns}}
 
     def _ranked(self, weights: Sequence[float]) -> list[int]:
         """Return the places of the turns with a weight, best first, those that follow up on others last."""

@@ -120,10 +120,10 @@ class Shortener:
         """How distinctive a text is: the total weight of its distinct words."""
         return sum(map(self._weight, set(self._terms_of(text))))
 
-    def share(self, text: str, of: str) -> float:
-        """The share of the words of ``of`` that a text has, 0 to 1, weighted by rarity."""
+    def share(self, text: str, of: str, also: Iterable[str] = ()) -> float:
+        """The share of the words of ``of`` that a text has, or that are in ``also``, 0 to 1, weighted by rarity."""
         wanted = set(self._analyser.terms(of))
-        has = wanted.intersection(self._terms_of(text))
+        has = wanted.intersection(self._terms_of(text)).union(wanted.intersection(also))
         return sum(map(self._weight, has)) / sum(map(self._weight, wanted)) if has else 0.0
 
     def new(self, text: str, known: set[str]) -> float:
