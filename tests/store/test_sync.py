@@ -13,7 +13,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.config import Config
-from rlm_mem.errors import InvalidChunk, StorageError, StoreLocked
+from rlm_mem.errors import ConflictError, InvalidChunk, StorageError, StoreLocked
 from rlm_mem.interchange.export import export_store
 from rlm_mem.search import passages, search
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -185,6 +185,20 @@ def test_a_store_whose_files_were_edited_is_read_while_another_process_is_writin
             assert [hit.chunk_id for hit in search(reader, "mast")] == [mast]
     with reader:
         until(lambda: search(reader, "larch"), "the edit")
+
+
+def test_a_sync_within_a_batch_is_refused_and_the_batch_goes_on(base: Path) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("The mast is of oak.")
+    time.sleep(0.05)  # the next look at the folder hides no change in the same tick of the clock
+    with ChunkStore(base) as store:
+        with store.batch():
+            store.create_chunk("The keel is of iron.")
+            with pytest.raises(ConflictError, match="within a batch"):
+                store.sync()
+            store.create_chunk("The sail is of hemp.")
+        assert search(store, "keel")
+        assert search(store, "sail")
 
 
 def test_the_file_that_a_killed_writer_left_is_removed_on_opening(base: Path) -> None:

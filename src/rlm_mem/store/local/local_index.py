@@ -521,6 +521,7 @@ class LocalIndex:
 
     def _is_lock_free(self, connection: sqlite3.Connection) -> bool:
         """Return whether no other process holds the write lock."""
+        self.refuse_in_batch("the index cannot be synced or rebuilt")
         try:
             self._mark.begin(connection, 0.0)
         except sqlite3.OperationalError as error:
