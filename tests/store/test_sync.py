@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import shutil
+import sqlite3
 import time
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from rlm_mem.search import passages, search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check, repair
 from rlm_mem.store.local import connections, local_index
+from rlm_mem.store.local.local_index import LocalIndex
 from tests.typed import local
 from tests.waiting import until
 
@@ -185,6 +188,24 @@ def test_a_store_whose_files_were_edited_is_read_while_another_process_is_writin
             assert [hit.chunk_id for hit in search(reader, "mast")] == [mast]
     with reader:
         until(lambda: search(reader, "larch"), "the edit")
+
+
+def test_a_commit_that_begins_while_a_store_is_opened_is_named_as_a_lock(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("The mast is of oak.")
+    other = sqlite3.connect(base / "index" / "index.sqlite", isolation_level=None)
+
+    def catch_up(index: LocalIndex) -> None:
+        assert index.connection
+        other.execute("BEGIN EXCLUSIVE")
+        raise StoreLocked("another process holds the write lock")
+
+    monkeypatch.setattr(LocalIndex, "_catch_up", catch_up)
+    impatient = Config.load(None, environ={}, store={"lock_wait_seconds": 0.0})
+    with contextlib.closing(other), pytest.raises(StoreLocked):
+        ChunkStore(base, config=impatient)
 
 
 def test_a_sync_within_a_batch_is_refused_and_the_batch_goes_on(base: Path) -> None:
