@@ -25,7 +25,7 @@ from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.offline.word_classes import NUMBER, RELATIONS, Relation, degree, stem_of
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.by_language import NEGATION
+from rlm_mem.text.by_language import ENGLISH_NEGATION
 from rlm_mem.text.patterns import late, word_set
 
 _LABELS = word_set(
@@ -641,7 +641,7 @@ def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece 
 
 def _is_negative(text: str) -> bool:
     """Whether a text negates something, or states that it is forbidden or has ended."""
-    return bool(NEGATION.search(text)) or bool(_FORBIDDEN.search(text))
+    return bool(ENGLISH_NEGATION.search(text)) or bool(_FORBIDDEN.search(text))
 
 
 def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
