@@ -23,7 +23,7 @@ from rlm_mem.store.core.integrity import check, repair
 from rlm_mem.store.local import connections, local_index
 from rlm_mem.store.local.local_index import LocalIndex
 from tests.typed import local
-from tests.waiting import until
+from tests.waiting import takes, until
 
 pytestmark = pytest.mark.local_only("look at files")
 
@@ -211,7 +211,7 @@ def test_a_commit_that_begins_while_a_store_is_opened_is_named_as_a_lock(
 def test_a_sync_within_a_batch_is_refused_and_the_batch_goes_on(base: Path) -> None:
     with ChunkStore(base) as store:
         store.create_chunk("The mast is of oak.")
-    time.sleep(0.05)  # the next look at the folder hides no change in the same tick of the clock
+    takes(0.05)  # the next look at the folder hides no change in the same tick of the clock
     with ChunkStore(base) as store:
         with store.batch():
             store.create_chunk("The keel is of iron.")
