@@ -20,7 +20,8 @@ from hypothesis import settings
 
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
-from tests.postgres import Databases, GivenServer, NoServer, Server, connections_kept
+from tests import postgres
+from tests.postgres import GIVEN_SERVER, Databases, GivenServer, NoServer, Server, connections_kept
 
 # Else each process that a test starts would compile the whole package, which takes longer than its work.
 sys.dont_write_bytecode = False
@@ -137,16 +138,12 @@ def store(base: Path | str, clock: Clock) -> Iterator[ChunkStore]:
         yield opened
 
 
-#: A server, or the coordinator of a Citus cluster, that takes the place of one of the run's own: tools/on_server.sh.
-_GIVEN_SERVER = os.environ.get("RLM_TEST_DSN", "")
-
-
 @pytest.fixture(scope="session")
 def databases() -> Iterator[Databases]:
     """A PostgreSQL server of this test run, started when a test first asks for it."""
     pytest.importorskip("psycopg", reason="the extra postgres is not installed")
-    if _GIVEN_SERVER:
-        given = Databases(GivenServer(_GIVEN_SERVER))
+    if GIVEN_SERVER:
+        given = Databases(GivenServer(GIVEN_SERVER))
         yield given
         given.drop_all()
         return
@@ -178,7 +175,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("backend", ["local"] if local else ["local", "postgres"], indirect=True)
 
 
-_WHOLE = pytest.StashKey[bool]()
+WHOLE = pytest.StashKey[bool]()
 """Whether the whole suite is run, and not what somebody chose of it."""
 
 
@@ -190,7 +187,7 @@ def pytest_collection(session: pytest.Session) -> None:
     """
     worker = getattr(session.config, "workerinput", None)
     whole = session.config.args == session.config.getini("testpaths")
-    session.config.stash[_WHOLE] = whole and not session.config.option.keyword
+    session.config.stash[WHOLE] = whole and not session.config.option.keyword
     if worker is not None and whole:
         files = sorted(map(str, Path(__file__).parent.rglob("test_*.py")))
         first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
@@ -228,7 +225,8 @@ def out_of_turn(items: Iterable[pytest.Item]) -> set[pytest.Item]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.stash[_WHOLE] and "not slow" in config.option.markexpr:
+    # Without a server, a row that takes its turn on PostgreSQL would be run nowhere.
+    if config.stash[WHOLE] and "not slow" in config.option.markexpr and postgres.can_run():
         left = out_of_turn(items)
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]

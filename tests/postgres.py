@@ -66,6 +66,10 @@ if [ "$3" = remove ]; then rm -rf "$2"; fi
 """
 
 
+#: A server, or the coordinator of a Citus cluster, that takes the place of one of the run's own: tools/on_server.sh.
+GIVEN_SERVER = os.environ.get("RLM_TEST_DSN", "")
+
+
 class NoServer(RuntimeError):
     """There is no PostgreSQL to start on this machine; the message says why."""
 
@@ -117,6 +121,18 @@ def programs(version: str = "18") -> Path:
     root.chmod(0o755)
     subprocess.run([place / "bin" / "postgres", "-V"], user=account(), check=True, capture_output=True)
     return place / "bin"
+
+
+def can_run() -> bool:
+    """Whether there is a server to run tests on: a given one, or one that can be started."""
+    if importlib.util.find_spec("psycopg") is None:
+        return False
+    if GIVEN_SERVER:
+        return True
+    try:
+        return programs().is_dir()
+    except NoServer:
+        return False
 
 
 def free_port() -> int:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 PLAIN = """
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import assert_type
+from typing import Annotated, Literal, Optional, assert_type
 
 from brain.scripts import ChunkStore, ReasoningResult, ReasoningStep
 from rlm_mem import Filters, Hit, InvalidChunk, Limits, Memory, RecallResult, RememberResult, Stats
@@ -51,6 +51,8 @@ with Memory.open("brain") as memory:
     assert_type(memory.recall("What does Ana drink?", result=list[Drink], max_tokens=90).value, list[Drink] | None)
     shaped: RecallResult = memory.recall("What does Ana drink?", result={"type": "string"})
     either: RecallResult = memory.recall("What does Ana drink?", result=str | None)
+    chosen: RecallResult = memory.recall("Tea or coffee?", result=Literal["tea", "coffee"])
+    perhaps: RecallResult = memory.recall("What does Ana drink?", result=Optional[Annotated[str, "a drink"]])
     lines: list[str] = [source.line for source in result.sources]
     sure: list[float] = [one.reliability for one in result.standing]
     hits: list[Hit] = memory.search("tea", filters=Filters(tags_all=("tea",)))

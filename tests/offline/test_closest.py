@@ -474,6 +474,10 @@ def test_a_time_is_given_without_the_preposition_before_it(text: str, answer: st
     [
         ("Do we still use Solr?", "Solr was removed in favour of Typesense.", "No: "),
         ("Was Solr removed?", "Solr was removed in favour of Typesense.", "Yes: "),
+        ("Is it safe to deploy on Fridays?", "It ain't safe to deploy on Fridays.", "No: "),
+        # Words that deny in another language only.
+        ("Does Ana play tennis on Mondays?", "Ana plays tennis on Mondays with Sem.", "Yes: "),
+        ("Does Ben sell cakes?", "Ben sells cakes at the bar Mai Tai.", "Yes: "),
         (
             "Who is in the review rotation?",
             "The review rotation: Linn, Marek and Saga.",

@@ -721,6 +721,19 @@ def test_a_question_for_several_things_opens_with_short_snippets_in_order_of_tim
     assert len(shown) < 5_200 and ("Name each instance once" in shown) == counted
 
 
+def test_in_order_of_time_a_small_window_has_the_best_hits_and_an_export_says_so(store: ChunkStore) -> None:
+    with store.batch():
+        for day in range(1, 10):
+            store.create_chunk(f"A hill has paths {day}.", occurred_at=f"2026-05-0{day}")
+        best = store.create_chunk("Ana walked up hill 7.", occurred_at="2026-05-20").id
+    opening = build_opening(store, "How many hills did Ana walk up?", outline=True)
+    assert opening.hits[0]["at"] < opening.hits[-1]["at"] and opening.hits[-1]["id"] == best
+    small = opening.render(max_hits=2)
+    assert small.count("\nchunk-") == 2 and best in small
+    recorded = Opening(opening.question, opening.store, opening.hits).render()
+    assert "in order of time" in recorded and "best first" not in recorded
+
+
 def test_a_question_for_one_thing_opens_with_the_best_snippets(store: ChunkStore) -> None:
     diary_of_walks(store)
     for question in ("Who walked up hill 7?", "How many days are there between hill 3 and hill 7?"):

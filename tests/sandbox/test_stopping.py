@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from rlm_mem.recall import REPLSession
 from rlm_mem.recall.recall import RecallOperation
 from rlm_mem.recall.shown_runs import list_trajectories
 from rlm_mem.sandbox import seccomp
-from rlm_mem.sandbox.engine import Alarm, Stop, stopped_by
+from rlm_mem.sandbox.engine import Alarm, Calls, Stop, stopped_by
 from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.typed import present
@@ -413,3 +414,12 @@ def test_a_with_block_that_ends_ends_the_program_of_another_thread(store: ChunkS
         threading.Thread(target=run, daemon=True).start()
         assert begun.wait(20)
     assert ended.wait(5)
+
+
+def test_the_thread_of_calls_keeps_no_result_while_it_waits() -> None:
+    calls = Calls()
+    try:
+        kept = weakref.ref(calls.call(set[str], 5.0))
+        wait_until(lambda: kept() is None)
+    finally:
+        calls.close()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import shutil
+import sqlite3
 import time
 from pathlib import Path
 
@@ -13,14 +15,15 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.config import Config
-from rlm_mem.errors import InvalidChunk, StorageError, StoreLocked
+from rlm_mem.errors import ConflictError, InvalidChunk, StorageError, StoreLocked
 from rlm_mem.interchange.export import export_store
 from rlm_mem.search import passages, search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check, repair
 from rlm_mem.store.local import connections, local_index
+from rlm_mem.store.local.local_index import LocalIndex
 from tests.typed import local
-from tests.waiting import until
+from tests.waiting import takes, until
 
 pytestmark = pytest.mark.local_only("look at files")
 
@@ -185,6 +188,38 @@ def test_a_store_whose_files_were_edited_is_read_while_another_process_is_writin
             assert [hit.chunk_id for hit in search(reader, "mast")] == [mast]
     with reader:
         until(lambda: search(reader, "larch"), "the edit")
+
+
+def test_a_commit_that_begins_while_a_store_is_opened_is_named_as_a_lock(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("The mast is of oak.")
+    other = sqlite3.connect(base / "index" / "index.sqlite", isolation_level=None)
+
+    def catch_up(index: LocalIndex) -> None:
+        assert index.connection
+        other.execute("BEGIN EXCLUSIVE")
+        raise StoreLocked("another process holds the write lock")
+
+    monkeypatch.setattr(LocalIndex, "_catch_up", catch_up)
+    impatient = Config.load(None, environ={}, store={"lock_wait_seconds": 0.0})
+    with contextlib.closing(other), pytest.raises(StoreLocked):
+        ChunkStore(base, config=impatient)
+
+
+def test_a_sync_within_a_batch_is_refused_and_the_batch_goes_on(base: Path) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("The mast is of oak.")
+    takes(0.05)  # the next look at the folder hides no change in the same tick of the clock
+    with ChunkStore(base) as store:
+        with store.batch():
+            store.create_chunk("The keel is of iron.")
+            with pytest.raises(ConflictError, match="within a batch"):
+                store.sync()
+            store.create_chunk("The sail is of hemp.")
+        assert search(store, "keel")
+        assert search(store, "sail")
 
 
 def test_the_file_that_a_killed_writer_left_is_removed_on_opening(base: Path) -> None:

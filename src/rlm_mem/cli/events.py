@@ -7,6 +7,7 @@ any other line, such as one with `--help`.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -59,12 +60,13 @@ def run_hook(kind: str, client_name: str, brain: str | None, namespace: str | No
         if is_cursor_duplicate(client.name, event):
             return
         place = locate(brain)
-        config = cache(lambda: _impatient(Config.load(place), SECONDS[kind] / 2))
+        settings = cache(lambda: Config.load(place))
+        until = time.monotonic() + SECONDS[kind] / 2
 
         def open_memory(namespace: str | None) -> rlm_mem.Memory:
-            return rlm_mem.Memory.open(
-                place, namespace=namespace, config=config(), actor=f"hook:{client.name}"
-            )
+            # All memories together wait for half of the time, since each may find the same lock held.
+            config = _impatient(settings(), until - time.monotonic())
+            return rlm_mem.Memory.open(place, namespace=namespace, config=config, actor=f"hook:{client.name}")
 
         def give(context: str) -> None:
             if output := client.context(kind, context):
@@ -83,5 +85,5 @@ def run_hook(kind: str, client_name: str, brain: str | None, namespace: str | No
 
 def _impatient(config: Config, seconds: float) -> Config:
     """Return the settings with a limit for waiting for other writers: what can be read is given all the same."""
-    wait = min(config.store.lock_wait_seconds, seconds)
+    wait = min(config.store.lock_wait_seconds, max(0.0, seconds))
     return structs.replace(config, store=structs.replace(config.store, lock_wait_seconds=wait))

@@ -37,7 +37,7 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
 from rlm_mem.offline.word_classes import NUMBER, degree, same_words, stem_of, value_pattern
 from rlm_mem.record import FrozenRecord
-from rlm_mem.text.by_language import NEGATION
+from rlm_mem.text.by_language import ENGLISH_NEGATION
 from rlm_mem.text.patterns import late, word_set
 
 MAX_WORDS = 45
@@ -546,7 +546,7 @@ def _option(question: Question, text: str) -> Piece | None:
         clause = _CLAUSE_END.split(low[begin:start])[-1]
         said = _IS.match(low, end)
         is_out = said and (FORBIDDEN.match(low, said.end()) or _OUT.match(low, said.end()))
-        if not (is_out or _REJECTS.search(clause) or NEGATION.search(clause)):
+        if not (is_out or _REJECTS.search(clause) or ENGLISH_NEGATION.search(clause)):
             kept.append(option)
         begin = end
     if kept:

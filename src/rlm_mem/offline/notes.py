@@ -25,7 +25,7 @@ from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.offline.word_classes import NUMBER, RELATIONS, Relation, degree, stem_of
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.by_language import NEGATION
+from rlm_mem.text.by_language import ENGLISH_NEGATION
 from rlm_mem.text.patterns import late, word_set
 
 _LABELS = word_set(
@@ -630,14 +630,19 @@ def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece 
         following = line.passage.sentences[line.number + 1 :]
         return reason_after(question, line.sentence, [one.text for one in following])
     found, text = piece(question, line.sentence, line.passage.at), line.sentence.text
-    if question.kind == "when" and found is not None and found.text not in text and NEGATION.search(text):
+    if (
+        question.kind == "when"
+        and found is not None
+        and found.text not in text
+        and ENGLISH_NEGATION.search(text)
+    ):
         return Piece(trimmed(text), 0.3)  # the year of "will not take place this year"
     return found
 
 
 def _is_negative(text: str) -> bool:
     """Whether a text negates something, or states that it is forbidden or has ended."""
-    return bool(NEGATION.search(text)) or bool(FORBIDDEN.search(text))
+    return bool(ENGLISH_NEGATION.search(text)) or bool(FORBIDDEN.search(text))
 
 
 def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:

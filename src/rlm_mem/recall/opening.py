@@ -112,7 +112,8 @@ class Opening(FrozenRecord, frozen=True):
             ``tokens``, ``score``, ``lines`` (the snippets, speaker first), and tags and the like if it has any, and
             ``of_day`` (its place among the hits of its day in order of time) if that day has several. In an outline
             they are in order of time and have ``outline``; a line is a turn, with headings of the reply (``headed``),
-            and the score is relative to the best turn's 1.
+            and the score is relative to the best turn's 1. For a question for several things, they are in order of
+            time and have ``by_time``.
         task: the kind of answer wanted, or empty.
         wishes: standing wishes of the user that may apply, in the same format as hits; left out in a small window.
         more_wishes: number of other wishes.
@@ -120,7 +121,6 @@ class Opening(FrozenRecord, frozen=True):
         lacking: words of the question that no hit has (:func:`lacking_words`).
         differing: pairs of statements of the user that differ in what the question asks (:func:`said_otherwise`).
         closing: when to answer, and when to write a program.
-        by_time: whether the hits are in order of time although they are no outline.
     """
 
     question: str
@@ -133,7 +133,6 @@ class Opening(FrozenRecord, frozen=True):
     lacking: str = ""
     differing: tuple[Mapping[str, Any], ...] = ()
     closing: str = FROM_EXCERPTS
-    by_time: bool = False
 
     @property
     def outline(self) -> bool:
@@ -141,15 +140,27 @@ class Opening(FrozenRecord, frozen=True):
         return bool(self.hits and self.hits[0].get("outline"))
 
     @property
+    def by_time(self) -> bool:
+        """Whether the hits are in order of time although they are no outline."""
+        return bool(self.hits and self.hits[0].get("by_time"))
+
+    @property
     def hit_ids(self) -> list[str]:
-        """Chunk ids of the hits, best first, of the wishes, and of the statements that differ."""
+        """Chunk ids of the hits, in their order, of the wishes, and of the statements that differ."""
         differing = (pair[side]["chunk_id"] for pair in self.differing for side in ("newer", "older"))
         return list(dict.fromkeys(chain(map(itemgetter("id"), (*self.hits, *self.wishes)), differing)))
+
+    def _best(self, number: int) -> tuple[Mapping[str, Any], ...]:
+        """The best hits, in their order."""
+        if not self.by_time:
+            return self.hits[:number]
+        best = sorted(range(len(self.hits)), key=lambda place: -self.hits[place]["score"])[:number]
+        return tuple(self.hits[place] for place in sorted(best))
 
     def render(self, max_hits: int | None = None, question_chars: int = 8000) -> str:
         """Return the message, with fewer hits or a shorter question if the window is small."""
         question, _ = clip(self.question, question_chars, "the question")
-        hits = self.hits if max_hits is None else self.hits[:max_hits]
+        hits = self.hits if max_hits is None else self._best(max_hits)
         parts = [fenced("question", question)]
         if self.store:
             parts.append(fenced("store", json.dumps(self.store, ensure_ascii=False, default=str)))
@@ -252,7 +263,6 @@ def build_opening(
         more_wishes,
         lacking=lacking_words(store, question, hits.values(), figures["chunks"]) if hits else "",
         differing=differing,
-        by_time=several,
     )
 
 
@@ -283,7 +293,7 @@ def _hits(
     room = (_SEVERAL_BYTES if several else _OPENING_BYTES) - max(0, wish_bytes - _FEW_WISHES_CHARS)
     for hit in code_last(store, echoes_last(store, found)) if users else found:
         text = hit.snippet
-        if several and len(listed) >= _WHOLE_LINES:
+        if several and sum(map(len, starts.values())) >= _WHOLE_LINES:
             text = snippet(text, 0, len(text), query, analyser, _SHORT_LINE)
         named = not hit.author or hit.author in text[:60]
         line = text if named else f"{hit.author}: {text}"
@@ -308,9 +318,8 @@ def _hits(
         hits[summary.id]["lines"].insert(place, line)
     add_places(hits.values(), summaries)
     if several:
-        return dict(
-            sorted(hits.items(), key=lambda one: (summaries[one[0]].at, summaries[one[0]].created_at))
-        )
+        ordered = sorted(hits, key=lambda one: (summaries[one].at, summaries[one].created_at))
+        return {one: hits[one] | {"by_time": True} for one in ordered}
     return hits
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from types import UnionType
 from typing import TYPE_CHECKING, Any, Generic
 
 from rlm_mem import search as searching
@@ -35,19 +34,24 @@ from rlm_mem.text.blocks import one_line
 from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
+    from types import UnionType
+    from typing import _SpecialForm
+
     from typing_extensions import TypeVar  # of the type checker: that of Python has a default from 3.13 on
 
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
     ValueT = TypeVar("ValueT", default=Any)
+    Wanted = type[ValueT] | UnionType | Mapping[str, Any] | _SpecialForm
+    """The requested type of an answer, as for :class:`~rlm_mem.recall.result_schema.ResultSchema`.
+
+    ``Literal[…]``, ``Optional[…]`` and ``Annotated[…]`` are special forms, of which a checker knows no more.
+    """
 else:
     from typing import TypeVar
 
     ValueT = TypeVar("ValueT")
-
-Wanted = type[ValueT] | UnionType | Mapping[str, Any]
-"""The requested type of an answer, as for :class:`~rlm_mem.recall.result_schema.ResultSchema`."""
 _MAX_CLOSEST = 3
 """Most closest memories beside an uncertain answer."""
 _MAX_PRINTED = 5

@@ -368,12 +368,10 @@ class _Job:
 def _run_jobs(jobs: queue.SimpleQueue[_Job | None]) -> None:
     while (job := jobs.get()) is not None:
         try:
-            value = job.work()
+            job.end(job.work())
         except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
             job.end(error=error)
-        else:
-            job.end(value)
-        del job  # and what it holds, while this thread waits for the next
+        del job  # and its value, while this thread waits for the next
 
 
 class _InterruptListener:

@@ -219,9 +219,14 @@ TOLD = pattern_of(
 
 # -- doubt and denial --------------------------------------------------------------------------------------------------
 
-NEGATION = late(
-    r"\b(?:not|never|no|nobody|nothing|none|neither|nor|without|cannot"
+_NEGATION = (
+    r"not|never|no|nobody|nothing|none|neither|nor|without|cannot|[^\W\d_]{1,8}n['’]t"
     r"|(?:ca|could|did|do|does|had|has|have|is|are|might|must|need|should|was|were|wo|would)n.?t"
+)
+ENGLISH_NEGATION = late(rf"\b(?:{_NEGATION})\b", re.IGNORECASE)
+"""An English word that denies what follows."""
+NEGATION = late(
+    rf"\b(?:{_NEGATION}"
     r"|nicht|nie|kein\w{0,3}|ohne|pas|jamais|sans|aucune?|nunca|jamás|ningún|sin|non|mai|senza|não|sem)\b",
     re.IGNORECASE,
 )

@@ -164,9 +164,11 @@ class LocalIndex:
         try:
             self._catch_up()
         except (StoreFull, StoreLocked) as error:
-            connection = self.connection
-            filled = connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone()
-            if not (filled and self._is_current(connection)):
+            with schema.translated(self.layout.database):
+                connection = self.connection
+                filled = connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone()
+                is_current = filled is not None and self._is_current(connection)
+            if not is_current:
                 raise
             # Reading needs neither space nor the lock, and a later look catches up.
             later = "once there is space" if isinstance(error, StoreFull) else "once the lock is free"
@@ -521,6 +523,7 @@ class LocalIndex:
 
     def _is_lock_free(self, connection: sqlite3.Connection) -> bool:
         """Return whether no other process holds the write lock."""
+        self.refuse_in_batch("the index cannot be synced or rebuilt")
         try:
             self._mark.begin(connection, 0.0)
         except sqlite3.OperationalError as error:
