@@ -51,6 +51,7 @@ class Side:
     def __init__(self, place: Path | str, scratch: Path) -> None:
         self.place, self.scratch = place, scratch
         self.now, self.calls = datetime(2026, 2, 10, 12, tzinfo=UTC), 0
+        self.begin: Callable[[int], None] = lambda part: None
         scratch.mkdir()
         self.open()
 
@@ -229,7 +230,8 @@ def an_act(chance: Random, ids: list[str], number: int, name: str = "") -> tuple
         def batch(side: Side) -> object:
             made: list[object] = []
             with of(side).batch():
-                for _, act in inner:
+                for part, (_, act) in enumerate(inner):
+                    side.begin(part)
                     try:
                         made.append(act(side))
                     except RlmMemError as error:
@@ -277,7 +279,9 @@ class Pair:
     def __init__(self, dsn: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.sides = [Side(folder / "brain", folder / "side-files"), Side(dsn, folder / "side-rows")]
         self.done: list[str] = []
-        self._made = 0
+        self._made = self._first = 0
+        for side in self.sides:
+            side.begin = self._begin
         for module in (chunk_store, writer):
             patch.setattr(module, "new_chunk_id", self._new_id)
 
@@ -285,12 +289,16 @@ class Pair:
         self._made += 1
         return f"chunk-{now:%Y-%m-%d}-{self._made * 2654435761 % 2**32:08x}"
 
+    def _begin(self, part: int) -> None:
+        """Begin a part of a batch with the same id on both sides, however many one before it that failed has taken."""
+        self._made = self._first + 10 * part
+
     def do(self, said: str, act: Act) -> Any:
         """Let both do it; the same must come of it."""
         self.done.append(said)
-        results, first = [], (self._made // 100 + 1) * 100
+        results, self._first = [], (self._made // 100 + 1) * 100
         for side in self.sides:
-            self._made, side.calls = first, 0
+            self._made, side.calls = self._first, 0
             side.now += timedelta(milliseconds=1)
             try:
                 results.append(plain(act(side)))

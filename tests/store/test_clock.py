@@ -88,8 +88,8 @@ def test_a_clock_that_is_a_day_off_is_reported_once_and_by_the_doctor(
             for town in ("Bern", "Ulm"):
                 memory.remember(f"Dana: I moved to {town}, after {off}.")
                 store.create_chunk(f"After {off}, in {town}.", namespace="other")
-            found = doctor._clock(memory)
-            return found.state, found.message
+            state, said, *_ = doctor._clock(memory)
+            return state, said
 
     assert remember(timedelta(minutes=90))[0] == "ok" and not caplog.messages
     in_database = isinstance(base, str)

@@ -524,10 +524,11 @@ def _place(question: Question, sentence: Sentence) -> Piece | None:
 _CLAUSE_END = late(r"[,;:.!?]\s")
 _REJECTS = late(
     r"\b(?:hates?|dislikes?|avoid(?:s|ed)?|stop(?:s|ped)?|quit|drop(?:s|ped)?|ditch(?:ed)?|ban(?:s|ned)?|forbids?|forbade"
-    r"|abandon(?:s|ed)?|removed?|replaced?)\b|\b(?:instead of|rather than|over|than|from)\s+(?:\w+\s+){0,2}$"
+    r"|abandon(?:s|ed)?|removed?|replaced?)\b"
+    r"|\b(?:instead of|rather than|over|than|from)\s{1,9}(?:\w{1,40}\s{1,9}){0,2}$"
 )
 """What rejects the option after it; of a comparison, it must be close."""
-_IS = late(r"\s+(?:is|are|was|were|has been|have been|got)\s+(?:now\s+)?")
+_IS = late(r"\s{1,9}(?:is|are|was|were|has been|have been|got)\s{1,9}(?:now\s{1,9})?")
 _OUT = late(r"out\b")
 
 

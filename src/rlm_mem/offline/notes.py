@@ -68,7 +68,6 @@ _GIVES_VALUE = late(
     r"|\b(?:means?|meant|defaults?|equals?|becomes?|stands for|called|named)\b|\d",
     re.IGNORECASE,
 )
-_CLAUSE_END = late(r"[,;:.!?()–—]\s|\s(?:but|until|before|after|since|from)\s", re.IGNORECASE)
 _ITEM = late(r"[-*+•|#]|\d{1,3}[.)]\s")
 _OF_HEADING = 0.1
 """Taken from the score of a heading: of two that match as much, a sentence states more."""
@@ -637,19 +636,10 @@ def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece 
     if question.kind == "why":
         following = line.passage.sentences[line.number + 1 :]
         return reason_after(question, line.sentence, [one.text for one in following])
-    found = piece(question, line.sentence, line.passage.at)
-    text = line.sentence.text
-    if found is not None and question.kind in ("when", "where") and _is_denied(question, text, found.text):
-        return Piece(trimmed(text), 0.3)
+    found, text = piece(question, line.sentence, line.passage.at), line.sentence.text
+    if question.kind == "when" and found is not None and found.text not in text and NEGATION.search(text):
+        return Piece(trimmed(text), 0.3)  # the year of "will not take place this year"
     return found
-
-
-def _is_denied(question: Question, text: str, part: str) -> bool:
-    """Whether the clause of a sentence with this part denies it ("not on Friday"), and the question does not."""
-    before, there, after = text.partition(part)
-    # A part that is written differently, such as the year of "this year", may be anywhere.
-    clause = _CLAUSE_END.split(before)[-1] + part + _CLAUSE_END.split(after)[0] if there else text
-    return NEGATION.search(clause) is not None and not NEGATION.search(question.text)
 
 
 def _is_negative(text: str) -> bool:

@@ -15,7 +15,7 @@ from rlm_mem.store.local import schema
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import read_state
 
-_UNFINISHED = re.compile(r"\..+\.\d+\.[0-9a-f]+\.tmp")
+_UNFINISHED = re.compile(r"\..{1,255}\.\d{1,10}\.[0-9a-f]{1,32}\.tmp")
 """An unfinished file beside its place (``files.write_atomic``)."""
 _MIN_AGE_NS = 60 * 10**9  # after which its process counts as killed
 
