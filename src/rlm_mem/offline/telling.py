@@ -39,9 +39,9 @@ def read_as_told(question: Question, passages: Sequence[Passage], weights: Weigh
         return numbered
     if is_notes(passages):
         found, field = read_notes(question, passages), read_field(question, passages)
-        if field is None or (found.answer and field.exact and found.confidence > field.confidence):
-            return found
-        return field
+        if field is None or not found.answer or str(field.answer) in found.answer:
+            return field or found
+        return found if field.exact and found.confidence > field.confidence else field
     examined = examine(question, passages, table)
     if examined is None:
         return Reading(None, (), 0.0, 0.0)
