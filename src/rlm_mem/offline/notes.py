@@ -68,6 +68,9 @@ _GIVES_VALUE = late(
     r"|\b(?:means?|meant|defaults?|equals?|becomes?|stands for|called|named)\b|\d",
     re.IGNORECASE,
 )
+_ITEM = late(r"[-*+•|#]|\d{1,3}[.)]\s")
+_OF_HEADING = 0.1
+"""Taken from the score of a heading: of two that match as much, a sentence states more."""
 _MAX_LISTED = 3
 _MAX_SENTENCE = 500  # characters read of one sentence, which bounds the work on unusual texts
 _THIRD_PERSON = word_set("he she they it his her hers their theirs its him them this that these")
@@ -198,6 +201,7 @@ def _answering(
         lag = min(1.0, lags[id(line.passage)] / 4)
         recent = 0.02 * (line.passage.at is not None and line.passage.at.timestamp() >= newest)
         score = matched + 0.3 * answer_part.fit - 0.1 * lag + recent - 0.6 * (not line.passage.current)
+        score -= _OF_HEADING * line.sentence.text.startswith("#")
         found.append(_Found(line, matched, score, answer_part))
     return sorted(found, key=lambda one: -one.score), best_match
 
@@ -403,7 +407,10 @@ def _lines(passage: Passage) -> list[_Line]:
         if len(sentence.text) > _MAX_SENTENCE:
             sentence = replace(sentence, text=sentence.text[:_MAX_SENTENCE])
         pronoun = any(word.low in _THIRD_PERSON for word in sentence.words)
-        nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
+        # The item of a list says something of its own; what it is about is above it.
+        nameless = not _ITEM.match(sentence.text) and not any(
+            w.text[:1].isupper() and n for n, w in enumerate(sentence.words)
+        )
         antecedents = (earlier | continued) if pronoun else earlier if nameless else frozenset()
         stems = _with_compounds(sentence) | antecedents | author
         # The context of a sentence: its whole note, or in a document the adjacent sentences and the heading; the

@@ -8,6 +8,7 @@ from dataclasses import replace
 from rlm_mem.offline.examine import Examined, examine
 from rlm_mem.offline.extraction import mostly_alike
 from rlm_mem.offline.features import same_person
+from rlm_mem.offline.fields import read_field
 from rlm_mem.offline.language import quote
 from rlm_mem.offline.notes import is_notes, read_notes
 from rlm_mem.offline.numbered import read_numbered
@@ -37,7 +38,10 @@ def read_as_told(question: Question, passages: Sequence[Passage], weights: Weigh
     if numbered is not None:
         return numbered
     if is_notes(passages):
-        return read_notes(question, passages)
+        found, field = read_notes(question, passages), read_field(question, passages)
+        if field is None or not found.answer or str(field.answer) in found.answer:
+            return field or found
+        return found if field.exact and found.confidence > field.confidence else field
     examined = examine(question, passages, table)
     if examined is None:
         return Reading(None, (), 0.0, 0.0)
