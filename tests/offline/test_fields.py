@@ -9,7 +9,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.recall.recall import RecallResult
 
-TECH = "# Tech\n\n## Build\n\n- **Build command**: `pio run`\n- **Flash command:** `pio run -t upload`\n- Baud rate: 9600"
+TECH = "# Tech\n\n## Build\n\n- **Build**: `pio run`\n- **Flash command:** `pio run -t upload`\n- Baud rate: 9600"
 KITCHEN = "# Kitchen renovation\n\nBudget: 12,000 euros\nStart: 4 May 2026\nArchitect: Lea Stahl\nFloor = oak"
 TOM = "# Tom Berger\n\n- Birthday:: 3 May 1980\n- Blood type: A positive\n- Desk: by the window"
 PINS = "# Pins\n\n| Signal | Pin |\n|---|---|\n| Trigger | GPIO 5 |\n| Echo | GPIO 18 |"
