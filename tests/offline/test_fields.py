@@ -34,6 +34,7 @@ def asked(place: Path, question: str, *told: str) -> RecallResult:
         ("When is Tom's birthday?", TOM, "3 May 1980"),
         ("What is Tom's blood type?", TOM, "A positive"),
         ("What is the trigger pin?", PINS, "GPIO 5"),
+        ("What is the track width?", "# Robot\n\n- Track width: 45 cm, car width: 15 cm", "45 cm"),
     ],
 )
 def test_the_value_of_the_field_that_is_asked_for_is_the_answer(
