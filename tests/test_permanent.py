@@ -355,3 +355,62 @@ def test_what_got_the_id_of_an_erased_chunk_since_is_kept(
         found = Records(memory, "test").get(("own",), "key")
         assert found is not None and found.value == {"text": "The mole is mended."}
         assert memory.check() == []
+
+
+def naming(memory: Memory, erased: str) -> list[bytes]:
+    """What names an erased chunk, but for the line of the audit log that says that it was erased."""
+    stored = memory.store.backend.stored_bytes([memory.store.namespace])
+    # In an index, its line of the audit log is found by its id.
+    text = b"\n".join(data for where, data in stored if not where.startswith("event_chunks") and "index/" not in where)
+    return [line for line in text.splitlines() if erased.encode() in line and b"erase" not in line]
+
+
+@pytest.mark.parametrize("way", ["now", "batch", "person"])
+def test_an_archived_chunk_keeps_no_link_to_an_erased_one(place: Path | str, way: str) -> None:
+    with Memory.open(place) as memory:
+        gone = memory.remember(SECRET).chunk_ids[0]
+        linking, replaced = (memory.remember(f"The mole has {one} stones.").chunk_ids[0] for one in "57")
+        memory.link(linking, gone, "supports")
+        memory.update(replaced, metadata={"valid_to": "2099-01-01T00:00:00Z"})
+        memory.supersede(replaced, gone, force=True)
+        with memory.batch():
+            assert memory.delete(linking) and memory.delete(replaced)
+        archival = memory.recorded_changes()[0].id
+        if way == "person":
+            memory.erase(person="Zanderbeck", dry_run=False)
+        else:
+            with memory.batch() if way == "batch" else nullcontext():
+                memory.delete(gone, permanent=True)
+        assert naming(memory, gone) == [] == memory.check()
+        for one in (linking, replaced):
+            states = [version.chunk for version in memory.history(one)]
+            assert len(states) > 1 and all(link.target_id != gone for each in states for link in each.links)
+            assert {each.metadata.superseded_by for each in states} == {None}
+        memory.undo(change=archival)
+        assert {linking, replaced} <= set(memory.list_chunks()) and memory.check() == []
+
+
+@pytest.mark.parametrize("links", ["former", "archived"])
+def test_an_erasure_by_a_name_that_is_repeated_leaves_no_link_to_what_the_first_had_deleted(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch, links: str
+) -> None:
+    with Memory.open(place) as memory:
+        gone = memory.remember(SECRET).chunk_ids[0]
+        kept, old = (memory.remember(f"The mole has {one} stones.").chunk_ids[0] for one in "57")
+        memory.link(kept, gone, "supports")
+        memory.update(old, metadata={"valid_to": "2099-01-01T00:00:00Z"})
+        memory.supersede(old, gone, force=True)
+        memory.update(old, tags=["mole"])
+        if links == "archived":
+            assert memory.delete(kept) and memory.delete(old)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Redaction, "clean_versions", interrupted)
+            memory.erase(person="Zanderbeck", dry_run=False)
+        assert memory.store.backend.find("default", gone) is None
+    with Memory.open(place) as memory:
+        memory.erase(person="Zanderbeck", dry_run=False)
+        assert memory.check() == [] and memory.store.files.names(ERASING) == []
+        assert naming(memory, gone) == []
+        states = [version.chunk.metadata for one in (kept, old) for version in memory.history(one)]
+        assert {one.superseded_by for one in states} == {None}
+        assert {one.valid_to and one.valid_to[:4] for one in states} == {None, "2099"}

@@ -394,6 +394,10 @@ class ChunkStore(ChunkReader):
         """
         return self._writer.erase(chunk_id)
 
+    def clean_archived(self, chunk_id: str) -> None:
+        """Take dropped chunks out of the links of an archived one; ``drop_chunk`` does it for active ones."""
+        self._writer.clean_archived(chunk_id)
+
     def settle(self, chunk_id: str) -> None:
         """Make a chunk's replacements consistent with the chunks at their other ends, after an undo."""
         self._writer.settle(chunk_id)

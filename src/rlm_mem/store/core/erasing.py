@@ -26,6 +26,7 @@ from rlm_mem.store.core.erasure_checks import checked_name, written_since
 from rlm_mem.store.core.erasure_marks import Mark, former_marks, mark_of_name, marks
 from rlm_mem.store.core.erasure_plan import Plan
 from rlm_mem.store.core.erasure_report import ErasureReport, Matcher
+from rlm_mem.store.core.records import ARCHIVED
 from rlm_mem.store.core.redacting import Redaction
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def erase(
     if planned is not None:
         planned(report)
     if wanted is None:
-        plan.mark = mark_of_name(store, report)
+        plan.mark = mark_of_name(store, report, plan.ends)
     else:
         shown = replace(report, files=[], remaining=[])
         plan.mark = Mark(namespace=store.namespace, report=shown, ends=plan.ends)
@@ -146,6 +147,9 @@ class _ErasureInTransaction:
 
     def record(self) -> None:
         report = self._mark.report
+        naming = _archived_naming(NamespaceReader(self._store), self._ids)
+        for chunk_id in {one: None for ids in naming.values() for one in ids}:
+            self._store.clean_archived(chunk_id)
         report.fingerprints, self._mark.ends = list(self._plan.prints), self._plan.ends
         self._mark.dropped = list(report.chunk_ids)
         self._mark.write(self._store)
@@ -205,15 +209,16 @@ def _in_part(*, committed: bool) -> Iterator[None]:
 def _carry_out(store: ChunkStore, plan: Plan, mark: Mark) -> None:
     """Erase what was planned; a second run continues where one was cut off."""
     report = plan.report
-    former, pending = former_marks(store, mark, report) if mark.named else ([], False)
+    former, pending = former_marks(store, mark, report) if mark.named else ({}, False)
+    plan.go_on_from([one for one in former.values() if one is not None])
     changed = [name for name in plan.found if _erase_in(store, name, plan)]
+    # If an earlier run was killed, it is unknown which namespaces it had changed.
+    touched = plan.spaces if pending else changed
     plan.runs = store.files.runs()
-    for name in changed:
+    for name in touched:
         plan.redaction(name).end_runs(NamespaceReader(store, name), plan.runs)
     _clean_shared(store, plan)
     if report.chunk_ids or report.files or report.events or pending:
-        # If an earlier run was killed, it is unknown which namespaces it had changed.
-        touched = plan.spaces if pending else changed
         redaction = plan.redaction()
         for name in touched:
             redaction.drop_undo_records(NamespaceReader(store, name))
@@ -244,8 +249,9 @@ def _drop_chunks(store: ChunkStore, reader: NamespaceReader, plan: Plan, redacti
     """Delete the chunks of a namespace in lots, each with a note of it in the mark of an erasure by ids."""
     part, mark = store.confined_to(reader.namespace, actor=store.actor), plan.mark
     # What has the id of a chunk that is gone already was made since.
-    gone = set(() if mark is None else mark.dropped)
+    gone = set(() if mark is None or mark.named else mark.dropped)
     left = [one for one in plan.found[reader.namespace] if one not in gone]
+    naming = _archived_naming(reader, set(left))
     for start in range(0, len(left), _LOT):
         lot = left[start : start + _LOT]
         for chunk in reader.chunks(lot).values():
@@ -253,10 +259,23 @@ def _drop_chunks(store: ChunkStore, reader: NamespaceReader, plan: Plan, redacti
         with part.backend.transaction(reader.namespace) as transaction:
             for chunk_id in lot:
                 part.drop_chunk(chunk_id)
-            if mark is not None and not mark.named:
+            for chunk_id in {one: None for target in lot for one in naming.get(target, ())}:
+                part.clean_archived(chunk_id)
+            if mark is not None:
                 mark.dropped += lot
                 mark.write(store)
             transaction.events[:] = redaction.own_events(transaction.events)
+
+
+def _archived_naming(reader: NamespaceReader, ids: set[str]) -> dict[str, list[str]]:
+    """Return the archived chunks that link to chunks, or are replaced by them, by the ids of these."""
+    found: dict[str, list[str]] = {}
+    for page in reader.pages() if ids else ():
+        archived = [one.id for one in page if one.status == ARCHIVED]
+        for chunk in reader.chunks(archived).values() if archived else ():
+            for target in ids.intersection({chunk.metadata.superseded_by, *(link.target_id for link in chunk.links)}):
+                found.setdefault(target, []).append(chunk.id)
+    return found
 
 
 def _clean_shared(store: ChunkStore, plan: Plan) -> None:

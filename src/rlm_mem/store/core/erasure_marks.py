@@ -1,8 +1,8 @@
 """Marks of erasures that are being carried out, so that none that was cut off is forgotten.
 
 The mark of an erasure of chunks by their ids has what is needed to finish it: the ids, fingerprints of the texts, and
-which process is at work on it; the next opening finishes it. The mark of a person, source or namespace has only a
-digest of the name, by which the repeated erasure removes it: no mark has a text or a name.
+which process is at work on it; the next opening finishes it. The mark of a person, source or namespace has a digest of
+the name, by which the repeated erasure knows it, and the ids that are gone already: no mark has a text or a name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Mark(msgspec.Struct, kw_only=True):
         named: digest of the person, source or namespace; empty: it is of chunks by their ids.
         report: with their ids and the fingerprints of their texts.
         ends: what former versions of other chunks get back.
-        dropped: ids of the chunks that are gone already; an adapter may have used one of them anew.
+        dropped: ids of the chunks that are gone already; an adapter may have used one of them anew. Of a name, those of
+            all namespaces, which the repeated erasure takes out of what stays.
         node, process, run, since: the computer, process and start of the program at work, and when it began, in
             seconds since 1970; empty: none is.
     """
@@ -102,14 +103,18 @@ def marks(store: ChunkStore) -> Iterator[Mark]:
             yield found
 
 
-def mark_of_name(store: ChunkStore, report: ErasureReport) -> Mark:
+def mark_of_name(store: ChunkStore, report: ErasureReport, ends: Ends) -> Mark:
     """Return the mark of an erasure of a person, a source or a namespace."""
     shown = ErasureReport(at=report.at, salt=report.salt, dry_run=False)
-    return Mark(namespace=store.namespace, report=shown, named=_digest(report, report.salt))
+    return Mark(namespace=store.namespace, report=shown, named=_digest(report, report.salt), ends=ends)
 
 
-def former_marks(store: ChunkStore, mark: Mark, report: ErasureReport) -> tuple[list[str], bool]:
+def former_marks(
+    store: ChunkStore, mark: Mark, report: ErasureReport
+) -> tuple[dict[str, Mark | None], bool]:
     """Return the marks of earlier erasures of the same name, and whether there are any, or of other names.
+
+    None stands for one of version 1.0, which says nothing else.
 
     Args:
         mark: of the erasure that is carried out now.
@@ -117,9 +122,11 @@ def former_marks(store: ChunkStore, mark: Mark, report: ErasureReport) -> tuple[
     found = [
         (name, one) for name, one in _decoded(store.files) if name != mark.name and (not one or one.named)
     ]
-    same = [name for name, one in found if one and one.named == _digest(report, one.report.salt)]
+    same: dict[str, Mark | None] = {
+        name: one for name, one in found if one and one.named == _digest(report, one.report.salt)
+    }
     if store.files.exists(FORMER_MARK):
-        same.append(FORMER_MARK)
+        same[FORMER_MARK] = None
     return same, bool(found or same)
 
 

@@ -46,6 +46,7 @@ class Plan:
         prints: fingerprints of the chunks, in order.
         ends: the end of the validity of the chunks that they replaced, before that.
         files: the files that the chunks were imported from.
+        gone: ids of the chunks that an earlier run, which was cut off, has deleted, by namespace.
         mark: what is written of the erasure; None for a dry run.
     """
 
@@ -59,6 +60,7 @@ class Plan:
     prints: dict[Fingerprint, None] = field(default_factory=dict)
     ends: Ends = field(default_factory=dict)
     files: set[str] = field(default_factory=set)
+    gone: dict[str, set[str]] = field(default_factory=dict)
     mark: Mark | None = None
 
     @classmethod
@@ -124,7 +126,18 @@ class Plan:
 
     def redaction(self, name: str | None = None) -> Redaction:
         """Return what takes the chunks of a namespace, or of all, out of what stays."""
-        return Redaction(self.needles, set(self.chunk_ids if name is None else self.found[name]))
+        spaces = self.gone.keys() | self.found.keys() if name is None else (name,)
+        ids = (one for each in spaces for one in (*self.found.get(each, ()), *self.gone.get(each, ())))
+        return Redaction(self.needles, set(ids))
+
+    def go_on_from(self, marks: Sequence[Mark]) -> None:
+        """Take over what earlier runs, which were cut off, had deleted; what got such an id since stays."""
+        dropped = list({one for mark in marks for one in mark.dropped})
+        for mark in marks:
+            for chunk_id, ends in mark.ends.items():
+                self.ends.setdefault(chunk_id, ends)
+        for name in self.spaces if dropped else ():
+            self.gone[name] = set(dropped).difference(NamespaceReader(self.store, name).states(dropped))
 
     def add(self, ids: Sequence[str]) -> None:
         """Add the chunks with these ids in the namespace of the store, and their fingerprints."""

@@ -194,7 +194,7 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
             return
         raise ConflictError(f"{chunk_id} was deleted permanently, which cannot be undone")
     row = store.backend.find(store.namespace, chunk_id)
-    active = last["op"] != "delete"
+    active = last["op"] != "delete" and not last.get("archived")
     if last["op"] == "import":  # earlier versions did not log whether it stored the chunk in the archive
         active = not last.get("archived", row is not None and row.status != ACTIVE)
     versions = store.history(chunk_id)

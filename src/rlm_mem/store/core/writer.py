@@ -469,6 +469,16 @@ class Writer:
             )
             return True
 
+    def clean_archived(self, chunk_id: str) -> None:
+        """Take links to erased chunks, and a replacement by one, out of an archived chunk, as a new revision."""
+        with self._backend.transaction(self._namespace) as transaction:
+            chunk = self._read(self.row(chunk_id, ARCHIVED))
+            made = None if chunk is None else self._without_stale(chunk, undoing=True)
+            if chunk is not None and made is not None and made != chunk:
+                made.revision += 1
+                transaction.put(made, status=ARCHIVED)
+                self._log(transaction, "unlink", made, former=chunk, archived=True)
+
     def restore(self, chunk_id: str) -> Chunk | None:
         """Restore a chunk from the archive unchanged, but without links and replacements that no longer exist."""
         with self._backend.transaction(self._namespace) as transaction:
