@@ -279,23 +279,54 @@ def codes(memory: Memory) -> list[str]:
     return [finding.code for finding in memory.check()]
 
 
-def test_a_damaged_mark_is_named_with_its_ids_and_stays_until_a_person_removes_it(place: Path | str) -> None:
+def test_a_damaged_mark_is_named_with_its_ids_and_stays_until_these_are_erased(place: Path | str) -> None:
     """What is left of it is the only sign that something was to be erased."""
     with Memory.open(place) as memory:
         one, other = filled(memory), memory.remember("The mole is mended.").chunk_ids[0]
-        mark = Mark(namespace="default", report=ErasureReport(chunk_ids=[one], salt="5a17", dry_run=False))
+        report = ErasureReport(chunk_ids=[one], salt="5a17", dry_run=False)
+        mark = Mark(namespace="default", report=report, ends={one: {memory.list_chunks()[0]: None}})
         memory.store.files.write(mark.name, msgspec.json.encode(mark).replace(b'"at":', b'"at'))
     with Memory.open(place) as memory:
         (finding,) = memory.check()
         assert finding.code == "unreadable-erasure" and one in finding.message and "erase" in finding.remedy
         for _ in range(2):
             (repair,) = memory.repair(dry_run=False)
-            assert repair.manual and not repair.done
+            assert not repair.done and one in (repair.error or "")
         assert memory.delete(other, permanent=True) and memory.erase(person="Nobody", dry_run=False)
         assert codes(memory) == ["unreadable-erasure"]
         assert memory.delete(one, permanent=True)
-        assert memory.store.files.remove(mark.name)
+        assert all(repair.done for repair in memory.repair(dry_run=False))
+        assert memory.store.files.names(ERASING) == []
         assert_gone(memory, one)
+
+
+def test_a_damaged_mark_of_chunks_that_are_gone_is_finished_by_repair(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.open(place) as memory:
+        one = filled(memory)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(erasing, "_carry_out", interrupted)
+            with memory.batch():
+                memory.delete(one, permanent=True)
+        files = memory.store.files
+        (name,) = files.names(ERASING)
+        files.write(name, (files.read(name) or b"")[:-20])
+        files.write("personalities/ONE.md", f"As in {one}.\n".encode())
+    with Memory.open(place) as memory:
+        assert codes(memory) == ["unreadable-erasure"] and memory.repair() and codes(memory)
+        assert all(repair.done for repair in memory.repair(dry_run=False)) and memory.check() == []
+        assert memory.store.files.names(ERASING) == [] and naming(memory, one) == []
+
+
+def test_a_damaged_mark_that_names_nothing_is_moved_aside_by_repair(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        memory.store.files.write(f"{ERASING}/5a17.json", b'{"namespace": "defa')
+        assert all(repair.done for repair in memory.repair(dry_run=False)) and memory.check() == []
+        files = memory.store.files
+        assert [data for _, data in files.contents(files.names("archive/damaged"))] == [
+            b'{"namespace": "defa'
+        ]
 
 
 def test_an_erasure_by_a_name_that_was_cut_off_is_named_until_it_is_repeated(
@@ -361,7 +392,9 @@ def naming(memory: Memory, erased: str) -> list[bytes]:
     """What names an erased chunk, but for the line of the audit log that says that it was erased."""
     stored = memory.store.backend.stored_bytes([memory.store.namespace])
     # In an index, its line of the audit log is found by its id.
-    text = b"\n".join(data for where, data in stored if not where.startswith("event_chunks") and "index/" not in where)
+    text = b"\n".join(
+        data for where, data in stored if not where.startswith("event_chunks") and "index/" not in where
+    )
     return [line for line in text.splitlines() if erased.encode() in line and b"erase" not in line]
 
 

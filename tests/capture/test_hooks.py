@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +24,7 @@ from rlm_mem.cli import events, main
 from rlm_mem.config import Config
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, SECONDS, HookClient, hook_client_named
 from rlm_mem.mcp.hooks import log_file
+from rlm_mem.store.core.brain_files import WAITING
 from tests.capture.sessions import Said, event, written
 from tests.cli.conftest import Ran, Run
 from tests.typed import present
@@ -827,6 +830,103 @@ def test_a_prompt_is_what_was_typed_and_not_what_is_sent_with_it(
 )
 def test_of_a_prompt_only_the_context_of_hooks_is_left_out(text: str, typed: str) -> None:
     assert without_context(text) == typed
+
+
+WRITTEN = ["The writer was here.", "The writer wrote this."]
+
+
+@pytest.fixture
+def writer(brain: Path | str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
+    """Another writer of the project's memory, which writes for as long as the block."""
+    monkeypatch.setenv("RLM_MEM_STORE_LOCK_WAIT_SECONDS", "0.2")
+
+    @contextmanager
+    def writing() -> Iterator[None]:
+        begun, end = threading.Event(), threading.Event()
+
+        def write() -> None:
+            with Memory.open(brain, namespace=NAMESPACE) as other:
+                other.remember("The writer was here.")
+                with other.batch():
+                    other.remember("The writer wrote this.")
+                    begun.set()
+                    assert end.wait(60)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            assert begun.wait(60)
+            yield
+        finally:
+            end.set()
+            thread.join(60)
+
+    return writing
+
+
+def test_what_is_said_while_another_process_writes_is_captured_by_the_next_hook(
+    hook: Hook, brain: Path | str, writer: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """No transcript has it, so that it would be lost."""
+    key = "ghp_" + "x9Y8z7" * 6
+    with writer():
+        hook("user-prompt", client="gemini-cli", prompt=f"We decided to store every date in UTC. Key: {key}")
+        hook(
+            "stop",
+            client="gemini-cli",
+            prompt_response="The root cause was that the importer read local time.",
+        )
+        with Memory.open(brain, namespace=NAMESPACE, read_only=True) as memory:
+            waiting = list(memory.store.files.contents(memory.store.files.names(WAITING)))
+            assert len(waiting) == 2 and all(key.encode() not in data for _, data in waiting)
+    assert not log_file().exists(), "nothing was lost"
+    for _ in range(2):
+        hook("session-end", client="gemini-cli")
+        assert [one.partition(" Key")[0] for one in texts(brain)] == [
+            "Agent: The root cause was that the importer read local time.",
+            *WRITTEN,
+            "User: We decided to store every date in UTC.",
+        ]
+        with Memory.open(brain, namespace=NAMESPACE) as memory:
+            assert memory.store.files.names(WAITING) == [] and memory.check() == []
+
+
+def test_what_waits_is_erased_and_a_damaged_file_of_it_is_moved_aside(
+    hook: Hook, brain: Path | str, writer: Callable[[], AbstractContextManager[None]]
+) -> None:
+    with writer():
+        hook("user-prompt", client="gemini-cli", prompt="Zyxanna decided to store every date in UTC.")
+        hook("user-prompt", client="gemini-cli", prompt="We decided to use port 5433 for the ledger.")
+    with Memory.open(brain, namespace=NAMESPACE) as memory:
+        files = memory.store.files
+        memory.erase(person="Zyxanna", dry_run=False)
+        (left,) = files.names(WAITING)
+        files.write(left, (files.read(left) or b"")[:-9])
+        assert [one.code for one in memory.check()] == ["unreadable-state"]
+        hook("session-end", client="gemini-cli")
+        assert all(one.done for one in memory.repair(dry_run=False)) and memory.check() == []
+        assert any("port 5433" in data.decode() for _, data in files.contents(files.names("archive/damaged")))
+    assert texts(brain) == WRITTEN
+
+
+@pytest.mark.parametrize(
+    "kind", ["session-start", "user-prompt", "tool-use", "stop", "pre-compact", "session-end"]
+)
+def test_a_hook_that_waited_in_vain_logs_it_once(
+    kind: str, hook: Hook, run: Run, repository: Path, tmp_path: Path,
+    writer: Callable[[], AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(repository.parent)
+    for text in ("Always sort the imports.", "Never sort the imports."):
+        (repository.parent / "CLAUDE.md").write_text(f"# Rules\n\n{text}\n", "utf-8")
+        if text.startswith("Always"):
+            run("project", "import")
+    transcript = written(tmp_path / "transcript", "claude-code", SAID)
+    with writer():
+        hook(kind, transcript=transcript, prompt="Which port?", tool_input={"command": "sort the imports"})
+    lines = log_file().read_text().splitlines() if log_file().exists() else []
+    assert [line for line in lines if "lock" in line] == lines
+    assert len(lines) == (0 if kind in ("user-prompt", "tool-use") else 1)
 
 
 @pytest.mark.parametrize(("kind", "memories"), [("session-start", 2), ("user-prompt", 2), ("stop", 1)])

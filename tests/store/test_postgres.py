@@ -17,7 +17,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.chunk import Chunk
-from rlm_mem.config import Config
+from rlm_mem.config import Config, StoreConfig
 from rlm_mem.errors import (
     ConflictError,
     CorruptStore,
@@ -993,3 +993,24 @@ def test_what_a_process_keeps_of_namespaces_is_bounded(dsn: str, monkeypatch: py
         again = first.get_chunk(hit.chunk_id)
         assert again
         assert again.metadata.access_count == 2
+
+
+@pytest.mark.parametrize("fails", ["lock", "statement"])
+def test_a_connection_is_usable_after_any_number_of_failed_statements(dsn: str, fails: str) -> None:
+    """What a failed pipeline was about to prepare is not prepared."""
+    impatient = Config(store=StoreConfig(lock_wait_seconds=0.05))
+    with Memory.open(dsn) as holder, Memory.open(dsn, config=impatient) as other:
+        holder.remember("The harbour has two cranes.")
+        for number in range(12):
+            if fails == "lock":
+                with holder.batch(), pytest.raises(StoreLocked):
+                    holder.remember(f"The writer wrote {number}.")
+                    other.remember(f"The other one did not write {number}.")
+            else:
+                with pytest.raises(StorageError, match="division"):
+                    postgres(other.store.backend).pool("default").rows_of(
+                        [("SELECT 1/0", ()), ("SELECT 2", ())]
+                    )
+                postgres(other.store.backend).pool("default").rows_of([("SELECT 2", ())])
+            other.remember(f"The other one wrote {number}.")
+        assert other.check() == []

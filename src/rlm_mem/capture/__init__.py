@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rlm_mem.capture.sessions import (
         capture_messages as capture_messages,
         capture_transcript as capture_transcript,
+        is_waiting as is_waiting,
         screened as screened,
     )
 
@@ -29,6 +30,6 @@ __getattr__, __all__ = loader(
     {
         "project_files": "bring_in_step",
         "projects": "project_of",
-        "sessions": "capture_messages capture_transcript screened",
+        "sessions": "capture_messages capture_transcript is_waiting screened",
     },
 )

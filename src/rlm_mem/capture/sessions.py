@@ -2,14 +2,18 @@
 
 A file of the namespace records how far a transcript was read and how many memories of the session were kept. It is
 written in one transaction with the memories, so a hook that is killed, repeated or run twice at once neither loses
-nor duplicates a memory.
+nor duplicates a memory. Messages of which there is no transcript wait in files for the next hook if another process
+keeps this one from capturing them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +23,8 @@ import msgspec
 from rlm_mem.capture.rules import Kept, Rules
 from rlm_mem.capture.transcripts import WHOLE, Session, SessionMessage, read_part
 from rlm_mem.chunk import check_time
-from rlm_mem.errors import InputError, InvalidChunk
+from rlm_mem.errors import InputError, InvalidChunk, StoreLocked
+from rlm_mem.store.core.brain_files import WAITING, BrainFiles
 from rlm_mem.text.secrets import screen
 
 if TYPE_CHECKING:
@@ -62,6 +67,13 @@ class _State(msgspec.Struct):
     digests: list[str] = []
 
 
+class _Waiting(msgspec.Struct):
+    """Messages that wait to be captured."""
+
+    session: Session
+    messages: list[SessionMessage]
+
+
 def state_name(session_id: str) -> str:
     """Name of the file with the progress of reading a session."""
     return f"system/capture/{hashlib.sha256(session_id.encode('utf-8', 'replace')).hexdigest()[:20]}.json"
@@ -101,17 +113,53 @@ def capture_transcript(
 
 
 def capture_messages(
-    memory: Memory, messages: Iterable[SessionMessage], session: Session, rules: Rules
+    memory: Memory, messages: Sequence[SessionMessage], session: Session, rules: Rules
 ) -> Captured:
-    """Apply the rules to messages, for a client that passes these instead of a file."""
+    """Apply the rules to messages, for a client that passes these instead of a file, and to those that wait.
+
+    While another process writes for longer than the memory waits, they are set aside, without their secrets, for the
+    next call.
+    """
     files = memory.store.backend.files(memory.store.namespace)
+    waiting = _waiting(files)
+    try:
+        with files.transaction():
+            for one in waiting.values():
+                _capture(memory, files, one.messages, one.session, rules)
+            captured = _capture(memory, files, messages, session, rules)
+    except StoreLocked:
+        safe = [screened(one, memory.config.secrets) for one in messages]
+        name = f"{WAITING}/{time.time_ns():020}-{os.urandom(4).hex()}.json"
+        files.append(name, msgspec.json.encode(_Waiting(session, safe)))
+        return Captured()
+    for name in waiting:  # once they are captured: captured twice, they leave no second memory
+        files.remove(name)
+    return captured
+
+
+def is_waiting(memory: Memory) -> bool:
+    """Return whether messages wait to be captured, with the next ones."""
+    return bool(memory.store.files.names(WAITING))
+
+
+def _waiting(files: BrainFiles) -> dict[str, _Waiting]:
+    """Return the messages that wait, by their files; one that is damaged stays for a check."""
+    found: dict[str, _Waiting] = {}
+    for name, data in files.contents(sorted(files.names(WAITING))):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found[name] = msgspec.json.decode(data, type=_Waiting)
+    return found
+
+
+def _capture(
+    memory: Memory, files: BrainFiles, messages: Iterable[SessionMessage], session: Session, rules: Rules
+) -> Captured:
     name = state_name(session.id)
-    with files.transaction():
-        state = _state(files.read(name))
-        known = len(state.digests)
-        captured = _keep(memory, messages, session, rules, state)
-        if len(state.digests) > known:
-            files.write(name, msgspec.json.encode(state))
+    state = _state(files.read(name))
+    known = len(state.digests)
+    captured = _keep(memory, messages, session, rules, state)
+    if len(state.digests) > known:
+        files.write(name, msgspec.json.encode(state))
     return captured
 
 

@@ -202,7 +202,7 @@ def _capture(
     text = _first(event, "last_assistant_message", "prompt_response", "text")
     if isinstance(text, str) and text.strip():
         messages.append(SessionMessage("agent", text))
-    if messages:
+    if messages or capture.is_waiting(memory):
         capture.capture_messages(memory, messages, session, load_rules(brain))
 
 

@@ -35,6 +35,8 @@ MIRRORED = "index/continuum.json"
 """The signature of each file of tiered memories at its last mirroring, and the ids of its mirrors."""
 SHOWN = "index/told"
 """Files with the ids of the chunks that hooks gave to each session (version 1.0: one file, with ``.json``)."""
+WAITING = "system/capture/waiting"
+"""Messages that hooks could not capture while another process wrote."""
 _NAMED_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")
 """What may be the id of a chunk in a brain file or a line of the audit log, also after an escaped line break."""
 _FEW, _MANY = 4, 256
@@ -64,6 +66,7 @@ class Folder(FrozenRecord, frozen=True):
 FOLDERS = {
     "workspace": Folder("namespace", undone=False),
     "system": Folder("namespace"),
+    WAITING: Folder("namespace", undone=False, in_transactions=False),
     "system/capture": Folder("namespace", undone=False),  # otherwise the next hook captures the undone text
     ERASING: Folder("namespace", undone=False, by_hand=False, portable=False),
     "system/folders": Folder("namespace", by_hand=False, portable=False),

@@ -23,7 +23,7 @@ from rlm_mem.errors import ConflictError, StorageError
 from rlm_mem.store.core.brain_files import MIRRORED, SHOWN
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter
 from rlm_mem.store.core.erasure_checks import checked_name, written_since
-from rlm_mem.store.core.erasure_marks import Mark, former_marks, mark_of_name, marks
+from rlm_mem.store.core.erasure_marks import Mark, former_marks, ids_in, mark_of_name, marks
 from rlm_mem.store.core.erasure_plan import Plan
 from rlm_mem.store.core.erasure_report import ErasureReport, Matcher
 from rlm_mem.store.core.records import ARCHIVED
@@ -168,6 +168,30 @@ def finish_erasure(store: ChunkStore) -> None:
             _finish(store, mark)
 
 
+def settle_damaged(store: ChunkStore, name: str) -> None:
+    """Finish the erasure of a damaged mark as far as it says what that was, and remove the mark or set it aside.
+
+    Raises:
+        ConflictError: a chunk that it names is still there, which only a person can erase.
+    """
+    data = store.files.read(name)
+    if data is None:
+        return
+    ids = ids_in(data)
+    if left := list(NamespaceReader(store).states(ids)):
+        raise ConflictError(
+            f"the erasure that was cut off was to erase {', '.join(left)}, still there",
+            hint="rlm-mem delete ID --permanent erases it; then repair again, which removes the mark",
+        )
+    if ids:
+        erase(store, chunk_ids=ids, dry_run=False)
+    with store.files.transaction():
+        if not ids:
+            aside = f"archive/damaged/{name.replace('/', '_')}.{store.clock():%Y%m%dT%H%M%S%f}.json"
+            store.files.write(aside, data)
+        store.files.remove(name)
+
+
 def _finish(store: ChunkStore, mark: Mark, *, committed: bool = False) -> None:
     with _carrying_out(store, mark, committed=committed):
         _carry_out(store, Plan.of_mark(store, mark), mark)
@@ -273,7 +297,9 @@ def _archived_naming(reader: NamespaceReader, ids: set[str]) -> dict[str, list[s
     for page in reader.pages() if ids else ():
         archived = [one.id for one in page if one.status == ARCHIVED]
         for chunk in reader.chunks(archived).values() if archived else ():
-            for target in ids.intersection({chunk.metadata.superseded_by, *(link.target_id for link in chunk.links)}):
+            for target in ids.intersection(
+                {chunk.metadata.superseded_by, *(link.target_id for link in chunk.links)}
+            ):
                 found.setdefault(target, []).append(chunk.id)
     return found
 

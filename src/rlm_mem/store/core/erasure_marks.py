@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rlm_mem.chunk import check_chunk_ids, check_namespace
+from rlm_mem.chunk import check_chunk_ids, check_namespace, is_chunk_id
 from rlm_mem.chunk.types import amount
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.brain_files import ERASING, BrainFiles, place_of
@@ -109,9 +109,7 @@ def mark_of_name(store: ChunkStore, report: ErasureReport, ends: Ends) -> Mark:
     return Mark(namespace=store.namespace, report=shown, named=_digest(report, report.salt), ends=ends)
 
 
-def former_marks(
-    store: ChunkStore, mark: Mark, report: ErasureReport
-) -> tuple[dict[str, Mark | None], bool]:
+def former_marks(store: ChunkStore, mark: Mark, report: ErasureReport) -> tuple[dict[str, Mark | None], bool]:
     """Return the marks of earlier erasures of the same name, and whether there are any, or of other names.
 
     None stands for one of version 1.0, which says nothing else.
@@ -144,7 +142,7 @@ def unfinished(store: ChunkStore, namespace: str) -> Iterator[Finding]:
     for name, mark in _decoded(files):
         place = place_of(namespace, name)
         if mark is None:
-            ids = sorted({one.decode() for one in _ID.findall(files.read(name) or b"")})[:_MAX_IDS]
+            ids = ids_in(files.read(name) or b"")[:_MAX_IDS]
             named = f"; it names {', '.join(ids)}" if ids else ""
             message = f"{place}: the mark of an erasure that was cut off cannot be read{named}"
             yield Finding("unreadable-erasure", message, place)
@@ -156,6 +154,12 @@ def unfinished(store: ChunkStore, namespace: str) -> Iterator[Finding]:
         else:
             message = f"{place}: an erasure of {amount(len(mark.report.chunk_ids), 'chunk')} was cut off"
             yield Finding("erasure-cut-off", message, place)
+
+
+def ids_in(data: bytes) -> list[str]:
+    """Return the ids of the chunks that a damaged mark is about; those of ``ends`` are not to be erased."""
+    found = _ID.findall(data.partition(b'"ends":')[0])
+    return sorted({one.decode() for one in found if is_chunk_id(one.decode())})
 
 
 def _decoded(files: BrainFiles) -> Iterator[tuple[str, Mark | None]]:

@@ -167,8 +167,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "unreadable-erasure": (
         "the mark of an erasure that was cut off is damaged: what it was to erase may remain",
-        "left for a person: erase the same again (rlm-mem delete ID --permanent for the ids in it), then remove the "
-        "mark",
+        "removes what still names the chunks in it, and the mark, once these are erased (rlm-mem delete ID "
+        "--permanent); moves one that names none to archive/damaged/: erase the same again if you know what it was",
     ),
     "damaged-file": (
         "parts of a file of the brain are missing in the database, or too many",

@@ -16,7 +16,7 @@ from rlm_mem.lazy import logger
 from rlm_mem.record import FrozenRecord
 from rlm_mem.results import Progress
 from rlm_mem.store.core.brain_files import name_at
-from rlm_mem.store.core.erasing import finish_erasure
+from rlm_mem.store.core.erasing import finish_erasure, settle_damaged
 from rlm_mem.store.core.erasure_marks import unfinished
 from rlm_mem.store.core.findings import CODES, Finding
 from rlm_mem.store.core.succession import MAX_CYCLE_DEPTH, successions
@@ -120,7 +120,7 @@ def _apply(store: ChunkStore, step: Repair) -> Repair:
             done = _drop_link(store, finding)
         elif finding.code == _ONE_SIDED:
             done = _agree(store, finding)
-        elif finding.code == "erasure-cut-off":
+        elif finding.code in ("erasure-cut-off", "unreadable-erasure"):
             done = _finish(store, finding)
         else:
             done = store.backend.mend(store, finding)
@@ -183,7 +183,11 @@ def _finish(store: ChunkStore, finding: Finding) -> bool:
     if namespace is None:
         return False
     part = store.confined_to(namespace, actor=store.actor)
-    finish_erasure(part if store.confined else part.released())
+    reaching = part if store.confined else part.released()
+    if finding.code == "unreadable-erasure":
+        settle_damaged(reaching, name)
+    else:
+        finish_erasure(reaching)
     return not part.files.exists(name)
 
 

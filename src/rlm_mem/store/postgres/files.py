@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlm_mem.errors import InputError, StorageError
-from rlm_mem.store.core.brain_files import SHOWN, Runs, checked_name, note_former, recording
+from rlm_mem.store.core.brain_files import SHOWN, WAITING, Runs, checked_name, note_former, recording
 from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.postgres.schema import namespace_key
@@ -25,8 +25,8 @@ PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
 TRAJECTORIES = "trajectories"
 """Folder in which recalls are recorded, line by line and without the lock of the namespace."""
-_UNLOCKED = (f"{TRAJECTORIES}/", f"{SHOWN}/")
-"""Files whose lines are added without waiting for a writer."""
+_UNLOCKED = (f"{TRAJECTORIES}/", f"{SHOWN}/", f"{WAITING}/")
+"""Files that are written without waiting for a writer."""
 _FILES_PER_STATEMENT = 64  # files that are read with one statement
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -162,6 +162,7 @@ class Pool:
             except psycopg.Error as error:
                 worker = is_worker_lost(error)
                 if not worker and not is_lost(error):
+                    connection.close()  # psycopg may count as prepared what a failed pipeline was about to prepare
                     raise translated(error, self.shown) from error
                 if not worker:
                     connection.close()  # it may still be open, but to a read-only server
@@ -317,10 +318,13 @@ def rows_of(
 
 
 def undo(connection: psycopg.Connection[Any]) -> None:
-    """Roll back an open transaction; if the connection is lost, the server rolls it back."""
+    """Roll back an open transaction; if the connection is lost, the server rolls it back.
+
+    Not by a statement: psycopg would go on to count as prepared what a failed pipeline was only about to prepare.
+    """
     with contextlib.suppress(psycopg.Error):
-        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
-            connection.execute("ROLLBACK")
+        if not connection.closed:
+            connection.rollback()
 
 
 def _options(dsn: str, shown: str, settings: PostgresConfig) -> dict[str, Any]:
