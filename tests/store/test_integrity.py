@@ -8,16 +8,19 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rlm_mem import Memory
 from rlm_mem.interchange import import_source
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.findings import CODES
 from rlm_mem.store.core.integrity import check, circular_links, repair
+from tests.typed import present
 
 pytestmark = pytest.mark.local_only("look at files")
 
@@ -229,6 +232,50 @@ def test_an_id_that_was_edited_by_hand_is_written_back_with_its_links_and_histor
         assert again is not None and again.content == "second text" and len(store.history(b)) == 2
         assert [one.target_id for one in store.get_chunk(a).links] == [b]  # type: ignore[union-attr]  # it is there
         assert {one.content for one in store.iter_chunks()} == {"first text", "second text", "third text"}
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("number", [2, 3])
+def test_files_whose_contents_were_exchanged_get_them_back(base: Path, number: int, archived: bool) -> None:
+    with ChunkStore(base) as store:
+        ids = [store.create_chunk(f"text {one}", tags=["t"]).id for one in range(number)]
+        for one, next_id in pairwise(ids):
+            store.add_link(one, next_id, "supports")
+            store.update_chunk(one, tags=["kept"])
+        for one in ids if archived else ():
+            assert store.delete_chunk(one)
+        find = store.get_archived if archived else store.get_chunk
+        before = {one: (present(find(one)).content, store.history(one)[:-1]) for one in ids}
+        paths = [base / "archive" / f"{one}.json" if archived else path_of(base, one) for one in ids]
+        contents = [path.read_bytes() for path in paths]
+        for path, data in zip(paths, [*contents[1:], contents[0]], strict=True):
+            path.write_bytes(data)
+        store.sync(full=True)
+        assert all(step.done for step in repair(store, dry_run=False))
+        assert check(store) == [] and repair(store, dry_run=False) == []
+        assert before == {one: (present(find(one)).content, store.history(one)[:-1]) for one in ids}
+        assert [path.read_bytes() for path in paths] == contents
+
+
+@pytest.mark.parametrize("what", ["active", "archived", "former"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_a_chunk_that_an_editor_saved_in_another_encoding_is_read(
+    base: Path, what: str, encoding: str
+) -> None:
+    with ChunkStore(base) as store:
+        one = store.create_chunk("The kestrel hovers.", tags=["kept"]).id
+        store.update_chunk(one, "Der Turmfalke rüttelt.")
+        if what == "archived":
+            assert store.delete_chunk(one)
+        place = {"archived": f"archive/{one}.json", "former": f"archive/versions/{one}/1.json"}
+        path = base / place[what] if what in place else path_of(base, one)
+        path.write_bytes(path.read_text("utf-8").encode(encoding))
+        store.sync(full=True)
+        assert check(store) == [] == repair(store, dry_run=False)
+        assert [version.chunk.content for version in store.history(one)] == [
+            "The kestrel hovers.", "Der Turmfalke rüttelt.",
+        ]  # fmt: skip
+        assert what == "archived" or [hit.chunk_id for hit in search(store, "Turmfalke")] == [one]
 
 
 def test_a_copy_over_the_file_of_another_chunk_does_not_become_that_one(base: Path) -> None:
@@ -471,6 +518,22 @@ def test_a_chunk_that_was_imported_into_the_archive_was_not_changed_there(base: 
         file.write_text(json.dumps({"archived": True, "chunk": later}), encoding="utf-8")
         assert import_source(store, file).updated == 1
         assert store.list_chunks(archived=True) == [made.id] and check(store) == []
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "utf-16", "conflict", "nul"])
+def test_damaged_files_for_git_are_written_anew_with_the_lines_of_others(tmp_path: Path, damage: str) -> None:
+    """Git would take tokens and the index of this machine."""
+    with Memory.open(tmp_path / "brain") as memory:
+        path = tmp_path / "brain" / ".gitignore"
+        own = path.read_bytes()
+        path.write_bytes({
+            "empty": b"", "half": own[: len(own) // 2], "utf-16": (own.decode() + "/mine/\n").encode("utf-16"),
+            "conflict": own + b"<<<<<<< HEAD\n/mine/\n=======\n/theirs/\n>>>>>>> theirs\n", "nul": own + b"\0" * 40,
+        }[damage])  # fmt: skip
+        assert [one.code for one in memory.check()] == ["outdated-for-git"]
+        assert all(one.done for one in memory.repair(dry_run=False)) and memory.check() == []
+        more = {"utf-16": b"/mine/\n", "conflict": b"/mine/\n/theirs/\n"}.get(damage, b"")
+        assert path.read_bytes() == own + more
 
 
 def test_files_for_git_of_an_earlier_version_are_brought_up_to_date(tmp_path: Path) -> None:

@@ -243,10 +243,15 @@ def encode_chunk(chunk: Chunk) -> bytes:
     return data
 
 
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
 def decode_chunk(data: bytes) -> Chunk:
     """Parse a chunk file of any documented format; raises InvalidChunk with the reason."""
     try:
-        raw = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # some editors write a byte order mark
+        if data[:2] in _UTF16:  # as some editors and shells write it, or UTF-8 with a mark
+            data = data.decode("utf-16").encode()
+        raw = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidChunk(json_fault(data, error)) from None
     except RecursionError:

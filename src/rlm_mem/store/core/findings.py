@@ -27,13 +27,13 @@ CODES: dict[str, tuple[str, str]] = {
         "left as it is: upgrade rlm-mem",
     ),
     "outdated-for-git": (
-        "a .gitignore or .gitattributes of the memory is missing, or as an earlier version wrote it: git takes files "
+        "a .gitignore or .gitattributes of the memory is missing, damaged, or of an earlier version: git takes files "
         "of one machine, such as tokens, or merges what it should not",
         "writes it as new memories have it, and keeps your lines after it; git rm --cached FILE takes a file out",
     ),
     "misnamed-file": (
         "the file name and the id inside differ, or the file is not in a folder of a month",
-        "renames or moves the file, if that name is free; writes the id of the name into it if other chunks or former "
+        "renames or moves the file, if that name is free or its file another's; writes the id of the name into it if other chunks or former "
         "versions know that one",
     ),
     "duplicate-id": (

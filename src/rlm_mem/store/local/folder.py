@@ -5,6 +5,7 @@ The layout is specified in docs/spec/store-layout.md.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 from rlm_mem.chunk import Chunk, check_chunk_id, decode_chunk
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.lazy import logger
+from rlm_mem.merging import in_conflict, without_conflict_lines
 from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import FOLDERS
 from rlm_mem.store.core.files import Signature, make_folder
@@ -55,6 +57,23 @@ _FORMER_FOR_GIT = {
     "../.gitignore": b"# derived from the files of the chunks, and rebuilt from them\n/memory/index/\n"
 }
 """What released versions wrote into these files. More may stand after it."""
+
+
+def _is_damaged(data: bytes, content: bytes) -> bool:
+    """Whether a file for git is cut off, in conflict or not in UTF-8, so that git does not read what was in it."""
+    is_cut_off = data != content and content.startswith(data)
+    return is_cut_off or in_conflict(data) or b"\0" in data
+
+
+def _other_lines(data: bytes, content: bytes) -> bytes:
+    """Return the lines of a damaged file for git that others have added, of both sides of a conflict."""
+    if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        data = data.decode("utf-16", "replace").encode()
+    elif content.startswith(data):
+        return b""
+    lines = without_conflict_lines(data.replace(b"\0", b"")).splitlines()
+    known = content.splitlines()
+    return b"".join(line + b"\n" for line in dict.fromkeys(lines) if line.strip() and line not in known)
 
 
 class Layout:
@@ -150,7 +169,7 @@ class Layout:
                 file.write(content)
 
     def outdated_for_git(self) -> dict[str, bytes]:
-        """Return those of the files for git that an earlier version wrote or did not know, with their right contents.
+        """Return those of the files for git that are damaged, or of an earlier version, with their right contents.
 
         A file that somebody else wrote or changed is left alone, except what stands after the text of this program.
         """
@@ -168,6 +187,8 @@ class Layout:
             former = _FORMER_FOR_GIT.get(name)
             if former is not None and data.startswith(former):
                 found[name] = content + data[len(former) :]
+            elif _is_damaged(data, content):
+                found[name] = content + _other_lines(data, content)
         return found
 
     def _files_for_git(self) -> Iterator[tuple[str, Path, str]]:

@@ -496,7 +496,7 @@ def _keep_both(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
         files.make_folder(kept.parent)
         files.publish(path, kept)
     elif (own_id := _known_by_name(index, path, copy.id)) is not None:
-        return _write_id(store, path, copy, own_id)
+        _write_id(path, copy, own_id)
     else:
         origin = {**copy.metadata.provenance, "original_id": copy.id}
         own = replacing_nothing(copy)
@@ -536,36 +536,58 @@ def _known_by_name(index: LocalIndex, path: Path, inside: str) -> str | None:
     )
 
 
-def _write_id(store: ChunkStore, path: Path, chunk: Chunk, chunk_id: str) -> bool:
+def _write_id(path: Path, chunk: Chunk, chunk_id: str) -> None:
     """Give a chunk whose id was edited by hand the one that it had."""
     chunk.id = chunk_id
     files.write_atomic(path, encode_chunk(chunk))
-    store.sync(full=True)
-    return True
+
+
+def _id_in(path: Path) -> str | None:
+    """Return the id of the chunk in a file; None if that cannot be read."""
+    with contextlib.suppress(InvalidChunk, OSError):
+        return decode_chunk(files.read_signed(path)[0]).id
+    return None
 
 
 def _rename(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
+    path: Path | None = index.layout.absolute(finding.file or "")
+    is_first = True
+    while path is not None:
+        path = _put_in_place(store, index, path, may_be_edited=is_first)
+        is_first = False
+    store.sync(full=True)
+    return True
+
+
+def _put_in_place(store: ChunkStore, index: LocalIndex, path: Path, *, may_be_edited: bool) -> Path | None:
+    """Give a file the name of the chunk in it; return the file that had the name but holds another chunk, renamed.
+
+    ``may_be_edited``: the id inside may have been edited by hand, unless such another file shows an exchange.
+    """
     layout = index.layout
-    path = layout.absolute(finding.file or "")
     chunk = decode_chunk(files.read_signed(path)[0])
-    if (own_id := _known_by_name(index, path, chunk.id)) is not None:
-        return _write_id(store, path, chunk, own_id)
-    folder, status = (finding.file or "").rpartition("/")[0], status_at(finding.file or "")
-    in_place = folder in layout.folders()
-    target = (
-        path.with_name(f"{chunk.id}.json") if in_place else layout.absolute(layout.path_of(chunk, status))
-    )
+    target = path.with_name(f"{chunk.id}.json")
+    if layout.relative(path.parent) not in layout.folders():
+        target = layout.absolute(layout.path_of(chunk, status_at(layout.relative(path))))
     row = find_row(index.connection, chunk.id)
-    taken = [target] if target.exists() and not target.samefile(path) else []
-    taken += [layout.absolute(row.path)] if row is not None and layout.absolute(row.path).exists() else []
+    others = [target, *([layout.absolute(row.path)] if row is not None else [])]
+    others = [one for one in others if one.exists() and not one.samefile(path)]
+    taken = [one for one in others if _id_in(one) in (None, chunk.id)]
+    own_id = _known_by_name(index, path, chunk.id) if may_be_edited and (taken or not others) else None
+    if own_id is not None:
+        _write_id(path, chunk, own_id)
+        return None
     if taken:
         raise ConflictError(
             f"{layout.relative(taken[0])} holds the chunk {chunk.id} already",
-            hint=f"compare the two files, and remove {finding.file} or that one",
+            hint=f"compare the two files, and remove {layout.relative(path)} or that one",
         )
+    displaced = None
+    if target in others:
+        displaced = target.with_name(f"{target.stem}.{store.clock():%Y%m%dT%H%M%S%f}.json")
+        files.publish(target, displaced)
     files.publish(path, target)
-    store.sync(full=True)
-    return True
+    return displaced
 
 
 def _restore_version(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
