@@ -33,8 +33,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "misnamed-file": (
         "the file name and the id inside differ, or the file is not in a folder of a month",
-        "renames or moves the file, if that name is free or its file another's; writes the id of the name into it if other chunks or former "
-        "versions know that one",
+        "renames or moves the file, if that name is free or its file holds another chunk; writes the id of the name "
+        "into it if other chunks or former versions know that one",
     ),
     "duplicate-id": (
         "two files hold the same chunk",
