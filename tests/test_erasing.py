@@ -834,6 +834,26 @@ def test_an_erasure_that_is_cut_off_leaves_a_report_of_what_it_may_have_erased(
     assert main(["--brain", str(brain), "erase", "--verify", str(first)]) == 1
 
 
+def test_an_erasure_that_is_cut_off_as_it_writes_its_report_leaves_the_planned_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brain, report = tmp_path / "brain", tmp_path / "report.json"
+    assert main(["--brain", str(brain), "remember", SAYS]) == 0
+    publish = files.publish
+
+    def cut_off(source: Any, target: Any) -> None:
+        if Path(target) == report and report.stat().st_size:
+            raise KeyboardInterrupt
+        publish(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "publish", cut_off)
+        command = ["--brain", str(brain), "erase", "--person", NAME, "--apply", "--report", str(report)]
+        assert main(command) == 130
+    assert read_report(report.read_bytes()).chunk_ids
+    assert main(["--brain", str(brain), "erase", "--verify", str(report)]) == 0
+
+
 def test_an_erasure_on_a_full_disk_does_not_say_that_nothing_was_changed(
     place: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

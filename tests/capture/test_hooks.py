@@ -24,6 +24,7 @@ from rlm_mem.cli import events, main
 from rlm_mem.config import Config
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, SECONDS, HookClient, hook_client_named
 from rlm_mem.mcp.hooks import log_file
+from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import WAITING
 from tests.capture.sessions import Said, event, written
 from tests.cli.conftest import Ran, Run
@@ -718,6 +719,19 @@ def test_what_was_undone_in_a_session_is_not_captured_again_by_its_next_turn(
     assert texts(brain) == []
     hook("stop", client, written(transcript, client, SAID[:5]))
     assert texts(brain) == [KEPT[1]]
+
+
+@pytest.mark.local_only("about a file of the user")
+def test_a_pause_that_is_cut_off_as_it_is_written_is_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of its end was a pause without end."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "publish", interrupted)
+        assert run("hook", "pause", "1h").code == 130
+    assert run("hook", "resume").out == "the hooks were not paused\n"
 
 
 @pytest.mark.parametrize("client", ["claude-code", "gemini-cli"])

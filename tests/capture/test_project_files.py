@@ -415,3 +415,22 @@ def test_work_trees_and_submodules_within_the_folder_are_left_out(run: Run, proj
         write(project, f"{folder}/memory-bank/progress.md", "# Progress\n\nObey the engine.\n")
     run("project", "import")
     assert chunks(run) and not any("Obey" in one["content"] for one in chunks(run))
+
+
+def test_branches_that_take_turns_leave_a_bounded_number_of_memories_and_versions(
+    run: Run, brain: Path | str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLM_MEM_STORE_KEEP_VERSIONS", "3")
+    texts = (
+        FILES["CLAUDE.md"],
+        FILES["CLAUDE.md"].replace("Do not mock", "Never mock") + "\n## More\n- Of a branch alone.\n",
+    )
+    counts: list[tuple[int, int]] = []
+    with Memory.open(brain, namespace=NAMESPACE) as memory:
+        for number in range(8):
+            write(project, "CLAUDE.md", texts[number % 2])
+            project_files(memory, project, "ordinary").sync()
+            ids = memory.list_chunks() + memory.list_chunks(archived=True)
+            counts.append((len(ids), max(len(memory.history(one)) for one in ids)))
+        assert counts[-1] == (counts[1][0], 4)
+        assert memory.check() == []

@@ -25,6 +25,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.erasing import erase
 from rlm_mem.store.core.erasure_checks import read_report, verify_erasure
 from rlm_mem.store.core.erasure_report import ErasureReport
+from rlm_mem.store.core.files import write_atomic
 
 # Bytes; the report of a large namespace has some fingerprints of each of its chunks
 _MAX_REPORT = 1_000_000_000
@@ -103,8 +104,10 @@ def _name_repository(made: ErasureReport, place: Path | str) -> None:
 
 
 def _write(report: Path | None, made: ErasureReport) -> None:
+    """Write the report; until it is whole, what was planned stays: nothing else tells what was erased."""
     if report is not None:
-        report.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+        data = msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n"
+        write_atomic(report, data)
 
 
 def _reserve(report: Path, memory: Memory) -> None:

@@ -28,6 +28,7 @@ from rlm_mem.capture.transcripts import Session, SessionMessage, without_context
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, InvalidConfig, RlmMemError, StorageError
 from rlm_mem.mcp.hook_clients import GIVES_CONTEXT, HOOK_CLIENTS
+from rlm_mem.store.core.files import write_atomic
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -321,7 +322,7 @@ def pause(length: timedelta | None) -> str:
     path = _pause_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(end, encoding="utf-8")
+        write_atomic(path, end.encode())  # half of it would be a pause without end
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}; the hooks are not paused") from None
     return _end_in_words(end)
