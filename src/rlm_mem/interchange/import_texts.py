@@ -1,4 +1,8 @@
-"""Stores the notes and dialogues of an import; those that replace a former text archive what it no longer has."""
+"""Stores the notes and dialogues of an import; those that replace a former text archive what it no longer has.
+
+These are not documents of a folder, which ``folder_sync`` keeps in step: a file or an archive that is imported alone
+does not show which others are gone or renamed, and a chat only grows. So what became of each is in the ledger.
+"""
 
 from __future__ import annotations
 
