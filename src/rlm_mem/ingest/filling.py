@@ -37,6 +37,7 @@ from rlm_mem.store.core.records import index_key, surroundings
 from rlm_mem.store.local.workers import called, can_fork
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.secrets import screen_data
 from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
 
@@ -114,7 +115,9 @@ def analyse_text(
     for piece, headings in zip(found.pieces, found.headings, strict=True):
         if task.statements:
             statements.append(statements_in(piece.content, get_analyser(task.language)))
-        around = surroundings(provenance_of(piece, len(found.pieces), headings, origin(headings)))
+        # The index keeps every term of the segments, also where those are not used because a secret was hidden.
+        named, _ = screen_data(origin(headings), task.secrets, action, where="what is stored with the text")
+        around = surroundings(provenance_of(piece, len(found.pieces), headings, named))
         segments.append(local_terms(piece.content, piece.overlap, around, task.language))
         segments[-1].normalised = normalised_hash(piece.content)
     return Analysed(found, segments, statements)
