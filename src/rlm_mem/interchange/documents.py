@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -19,7 +20,7 @@ from rlm_mem.ingest.remember import PreparedText, TextOptions, prepare
 from rlm_mem.interchange.drawings import BROKEN, is_drawing, text_of_drawing
 from rlm_mem.interchange.folder_plan import FileChange
 from rlm_mem.interchange.folder_record import digest_of
-from rlm_mem.interchange.formats.instructions import kind_of, read_agent_file
+from rlm_mem.interchange.formats.instructions import kind_in, read_agent_file
 from rlm_mem.interchange.formats.notes import read_note
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import SourceFile, clean
@@ -157,20 +158,10 @@ class AnalysedDocument(msgspec.Struct, array_like=True):
     refused: str | None = None
 
 
-class _Task(msgspec.Struct):
-    """Parameters shared by all files of a sync."""
-
-    path: str
-    root: str
-    options: SyncOptions
-    analysis: AnalysisTask
-
-
-def analyse_documents(task_json: str, items: Sequence[str]) -> list[AnalysedDocument]:
+def analyse_documents(given: str, items: Sequence[str]) -> list[AnalysedDocument]:
     """Do the work of ``DocumentReader.texts`` for some files, in this or another process."""
     # msgspec's decoder refuses names that are not valid Unicode
-    task = msgspec.convert(json.loads(task_json), type=_Task)
-    reader = DocumentReader(FolderPlace(Path(task.path)), task.root, task.options, task.analysis)
+    reader = msgspec.convert(json.loads(given), type=DocumentReader)
     found = []
     for item in items:
         entry, digest = msgspec.convert(json.loads(item), type=tuple[Entry, str])
@@ -181,21 +172,23 @@ def analyse_documents(task_json: str, items: Sequence[str]) -> list[AnalysedDocu
     return found
 
 
-class DocumentReader:
+class DocumentReader(msgspec.Struct, dict=True):
     """Reads the files of a folder.
 
-    Args:
-        root: the name under which the folder is recorded.
-        options: how they are stored.
-        task: how they are analysed.
+    Attributes:
+        path: of the folder. ``root``: the name under which it is recorded.
+        options: how its files are stored. ``analysis``: how they are analysed.
     """
 
-    def __init__(self, folder: FolderPlace, root: str, options: SyncOptions, task: AnalysisTask) -> None:
-        self.folder = folder
-        self.root = root
-        self.options = options
-        self._task = task
-        self._max_size = task.ingest.max_content_bytes
+    path: str
+    root: str
+    options: SyncOptions
+    analysis: AnalysisTask
+
+    @cached_property
+    def folder(self) -> FolderPlace:
+        """The folder."""
+        return FolderPlace(Path(self.path))
 
     def conversation(self, name: str) -> str:
         """Return the conversation of a file's chunks."""
@@ -230,18 +223,17 @@ class DocumentReader:
         return digest_of(data)
 
     def _data(self, entry: Entry) -> bytes:
-        if entry.size > self._max_size:
-            raise NotText(f"larger than {self._max_size:,} bytes")
-        with self.folder.open(entry) as handle:
-            data = handle.read(self._max_size + 1)
-        if len(data) > self._max_size:
-            raise NotText(f"larger than {self._max_size:,} bytes")
+        most, data = self.analysis.ingest.max_content_bytes, b""
+        if entry.size <= most:
+            with self.folder.open(entry) as handle:
+                data = handle.read(most + 1)
+        if max(entry.size, len(data)) > most:
+            raise NotText(f"larger than {most:,} bytes")
         return data
 
     def texts(self, files: Sequence[tuple[Entry, str]], processes: int) -> Iterator[AnalysedDocument]:
         """Read and analyse files, given with their digests, in this order; in several processes if that is faster."""
-        task = _Task(str(self.folder.path), self.root, self.options, self._task)
-        given = json.dumps(msgspec.to_builtins(task))  # ASCII: a name may not be valid Unicode
+        given = json.dumps(msgspec.to_builtins(self))  # ASCII: a name may not be valid Unicode
         items = [json.dumps([msgspec.to_builtins(entry), digest]) for entry, digest in files]
         worth = _MIN_FOR_FORKS if can_fork() else _MIN_FOR_PROCESSES
         few = len(items) if sum(entry.size for entry, _ in files) >= worth else len(items) + 1
@@ -265,15 +257,18 @@ class DocumentReader:
         def origin(headings: Sequence[str]) -> dict[str, Any]:
             return {"path": clean(note.where), **({} if title in headings else {"title": title})}
 
-        analysed = analyse_text(self._task, note.text, self.options.secrets, origin, sections=note.sections)
+        analysed = analyse_text(
+            self.analysis, note.text, self.options.secrets, origin, sections=note.sections
+        )
         return AnalysedDocument(note, analysed, notice)
 
     def _note(self, entry: Entry, data: bytes) -> tuple[Note, str]:
         source = SourceFile(
-            self.folder, entry, self.conversation(entry.name), max_text=self._max_size, data=data
-        )
+            self.folder, entry, self.conversation(entry.name),
+            max_text=self.analysis.ingest.max_content_bytes, data=data,
+        )  # fmt: skip
         problem = ""
-        kind = kind_of(f"{self.folder.path.name}/{entry.name}")
+        kind = kind_in(source)
         for found in read_note(source) if kind is None else read_agent_file(source, kind):
             if isinstance(found, Note):
                 return found, problem

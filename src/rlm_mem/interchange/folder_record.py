@@ -280,15 +280,11 @@ def is_of_another_machine(files: BrainFiles, name: str) -> bool:
     return bool(notes) and _machine_note(name) not in notes
 
 
-def is_machine_noted(files: BrainFiles, name: str) -> bool:
-    """Return whether it is noted that the folder of this name was synced on this machine."""
-    return files.exists(_machine_note(name))
-
-
 def note_machine(files: BrainFiles, name: str) -> None:
-    """Note that the folder of this name was synced on this machine."""
-    noted = json.dumps({"folder": name})  # earlier versions take the name from any file of a record
-    files.write(_machine_note(name), f"{noted}\n".encode())
+    """Note, if it is not noted yet, that the folder of this name was synced on this machine."""
+    if not files.exists(_machine_note(name)):
+        noted = json.dumps({"folder": name})  # earlier versions take the name from any file of a record
+        files.write(_machine_note(name), f"{noted}\n".encode())
 
 
 def on_this_machine(name: str) -> str:

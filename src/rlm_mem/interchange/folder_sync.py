@@ -62,8 +62,8 @@ class FolderSync:
         if options.unrecorded != "new" and options.known_as is None:
             self._known.refuse_taken()
         config = self._store.config
-        task = AnalysisTask(config.ingest, config.secrets, config.search.language)
-        self._reader = DocumentReader(folder, self._name, options, task)
+        analysis = AnalysisTask(config.ingest, config.secrets, config.search.language)
+        self._reader = DocumentReader(str(folder.path), self._name, options, analysis)
         self._is_written = False
         self._problems: list[ImportProblem] = []
         self._read: dict[str, Entry] = {}

@@ -190,9 +190,9 @@ def watch_entries(
     act: Callable[[bool], None],
     *,
     seconds: float,
-    stop: Callable[[], bool],
-    sleep: Callable[[float], object],
-    settled: float,
+    stop: Callable[[], bool] = lambda: False,
+    sleep: Callable[[float], object] = time.sleep,
+    settled: float = SETTLE_SECONDS,
 ) -> None:
     """Call ``act(True)`` now, and ``act(False)`` when a listed file appears, disappears, changes or becomes unreadable.
 
