@@ -17,7 +17,7 @@ from rlm_mem.interchange.formats.instructions import kind_of, may_hold
 from rlm_mem.interchange.places import Entry, FolderPlace
 from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.interchange.report import FolderReport
-from rlm_mem.interchange.target import Target
+from rlm_mem.interchange.target import WriteTarget
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -62,7 +62,7 @@ class ProjectFiles:
             name = FolderName(self._store, str(place.path))
             same = name.name if isinstance(place, _ProjectPlace) and not name.is_new else None
             options = replace(self._options, known_as=same)
-            sync = FolderSync(Target(self._store, dry_run=dry_run), place, options, progress)
+            sync = FolderSync(WriteTarget(self._store, dry_run=dry_run), place, options, progress)
             reports.append(sync.run(place.entries))
         return reports
 

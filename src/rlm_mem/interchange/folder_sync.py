@@ -31,7 +31,7 @@ from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.interchange.report import FolderReport
-from rlm_mem.interchange.target import Target
+from rlm_mem.interchange.target import WriteTarget
 from rlm_mem.results import Progress
 from rlm_mem.store.core.preencoding import preencoded_segments
 
@@ -52,7 +52,7 @@ class FolderSync:
     _record: FolderRecord  # as the present round read it
 
     def __init__(
-        self, target: Target, folder: FolderPlace, options: SyncOptions, progress: Progress | None = None
+        self, target: WriteTarget, folder: FolderPlace, options: SyncOptions, progress: Progress | None = None
     ) -> None:
         self._target, self._store, self._ledger = target, target.store, target.ledger
         self.folder, self._options, self._progress = folder, options, progress

@@ -21,7 +21,7 @@ from rlm_mem.interchange.places import Entry, FolderPlace, path_errors
 from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.interchange.report import FolderReport
-from rlm_mem.interchange.target import Target
+from rlm_mem.interchange.target import WriteTarget
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.telemetry import observed
@@ -110,7 +110,9 @@ def sync_folder(
         archive_all=check_flag(options.get("archive_all", False), "archive_all"),
     )
     dry_run = check_flag(options.get("dry_run", False), "dry_run")
-    sync = FolderSync(Target(store, dry_run=dry_run), folder, wanted, check_function(progress, "progress"))
+    sync = FolderSync(
+        WriteTarget(store, dry_run=dry_run), folder, wanted, check_function(progress, "progress")
+    )
     return sync.run(lambda: _chosen(folder, patterns))
 
 

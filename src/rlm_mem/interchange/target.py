@@ -10,7 +10,7 @@ from rlm_mem.interchange.report import ImportOptions, ImportReport, Ledger
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 
-class Target:
+class WriteTarget:
     """The store that an import or a folder sync writes to.
 
     Attributes:
@@ -43,7 +43,7 @@ class Target:
         self._begun = True
 
 
-class ImportTarget(Target):
+class ImportTarget(WriteTarget):
     """The target of an import, with its options, and the report of what became of each record.
 
     Attributes:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rlm_mem.chunk import Chunk, content_hash, format_time
 from rlm_mem.chunk.types import expired
-from rlm_mem.interchange.target import Target
+from rlm_mem.interchange.target import WriteTarget
 from rlm_mem.store.core.records import is_mirror
 
 
@@ -32,7 +32,7 @@ class Twins:
         ids: returns the ids of all chunks of the source, which are never taken for each other.
     """
 
-    def __init__(self, target: Target, ids: Callable[[], Set[str]]) -> None:
+    def __init__(self, target: WriteTarget, ids: Callable[[], Set[str]]) -> None:
         self._backend, self._clock, self._ledger = target.store.backend, target.store.clock, target.ledger
         self._ids = ids
 
