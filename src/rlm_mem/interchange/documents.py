@@ -149,7 +149,7 @@ def piece_digest(content: str) -> str:
 class AnalysedDocument(msgspec.Struct, array_like=True):
     """The result of reading a file: its note, analysed, or why it is refused, or neither if its digest has changed.
 
-    ``notice`` is the problem with its front matter.
+    ``note`` is without its text. ``notice`` is the problem with its front matter.
     """
 
     note: Note | None = None
@@ -260,6 +260,7 @@ class DocumentReader(msgspec.Struct, dict=True):
         analysed = analyse_text(
             self.analysis, note.text, self.options.secrets, origin, sections=note.sections
         )
+        note.text = ""  # the pieces have it
         return AnalysedDocument(note, analysed, notice)
 
     def _note(self, entry: Entry, data: bytes) -> tuple[Note, str]:
