@@ -27,6 +27,7 @@ from rlm_mem.interchange.documents import SyncOptions
 from rlm_mem.interchange.folder_sync import FolderSync
 from rlm_mem.interchange.folders import sync_folder
 from rlm_mem.interchange.places import Entry, FolderPlace
+from rlm_mem.interchange.target import WriteTarget
 from rlm_mem.memory import Memory
 from rlm_mem.store.core.chunk_store import ChunkStore
 from support import Report, arguments, percentile, timed
@@ -133,7 +134,7 @@ class Imported:
         changed = [entry for entry in entries if (entry.name, texts[entry.name]) not in self._known]
         self.files += len(changed)
         with Memory.open(self._brain) as memory:
-            FolderSync(memory.store, place, SyncOptions()).run(lambda: changed)
+            FolderSync(WriteTarget(memory.store), place, SyncOptions()).run(lambda: changed)
             made = by_file(memory.store.iter_chunks())
         shutil.rmtree(self._brain)
         self._known |= {(entry.name, texts[entry.name]): made.get(entry.name, []) for entry in changed}

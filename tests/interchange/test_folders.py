@@ -847,6 +847,23 @@ def test_a_sync_within_a_batch_is_a_part_of_its_change(store: ChunkStore, folder
         assert sync_folder(store, folder).added == report.added
 
 
+@pytest.mark.local_only("look at files")
+@pytest.mark.parametrize("in_bulk", [False, True])
+def test_the_index_has_no_part_of_a_secret_in_a_title(
+    store: ChunkStore, tmp_path: Path, in_bulk: bool
+) -> None:
+    title = "The key sk-ant-api03-" + "qzjxwv" * 15 + "a" * 5
+    if in_bulk:
+        Memory(store).remember_many([{"text": GATE, "provenance": {"title": title}}])
+    else:
+        write(tmp_path / "docs", {"gate.md": f"---\ntitle: {title}\n---\n{GATE}"})
+        sync_folder(store, tmp_path / "docs")
+    [chunk] = store.iter_chunks()
+    assert chunk.metadata.provenance["title"] == "The key [redacted:model-provider-key]"
+    files = [path for path in store.base_path.parent.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"qzjxwv" in path.read_bytes().lower()]
+
+
 DRAWING = """<?xml version="1.0"?>
 <!-- the pump -->
 <svg xmlns="http://www.w3.org/2000/svg" xmlns:s="http://www.w3.org/2000/svg" width="9"><title>Pump layout</title>

@@ -331,3 +331,16 @@ def test_an_import_of_many_chunks_is_one_change(
     export_store(source.store, tmp_path / "all.jsonl")
     import_source(copy.store, tmp_path / "all.jsonl")
     assert len(copy.list_chunks()) == 551 and copy.undo() is not None and copy.list_chunks() == []
+
+
+@pytest.mark.parametrize(
+    "text", ["The gate is green.", '[{"role": "user", "content": "The gate is green."}]']
+)
+def test_an_import_within_a_batch_is_a_part_of_its_change(copy: Memory, tmp_path: Path, text: str) -> None:
+    (tmp_path / "source.json" if text[0] == "[" else tmp_path / "source.md").write_text(text)
+    with copy.batch():
+        first = copy.remember("The boat is blue.").chunk_ids
+        report = import_source(copy.store, next(tmp_path.glob("source.*")))
+    assert report.created == 1 and report.change == copy.recorded_changes()[0].id
+    copy.undo(change=report.change)
+    assert first and copy.list_chunks() == []

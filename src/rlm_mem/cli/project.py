@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +17,7 @@ from rlm_mem.cli.remember import show_folder
 from rlm_mem.cli.terminal import amount, note, print_text
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, ServerAway
-from rlm_mem.interchange.folders import SETTLE_SECONDS, watch_entries
+from rlm_mem.interchange.folders import watch_entries
 from rlm_mem.interchange.report import FolderReport
 from rlm_mem.memory import Memory
 from rlm_mem.own_process import until_stopped
@@ -132,10 +131,7 @@ def import_(
             return
         note(f"watching the files of {project.root}; Ctrl-C ends it")
         with until_stopped():
-            watch_entries(
-                files.entries, sync, seconds=every, stop=lambda: False, sleep=time.sleep,
-                settled=SETTLE_SECONDS,
-            )  # fmt: skip
+            watch_entries(files.entries, sync, seconds=every)
 
 
 def _show_synced(call: Call, reports: Sequence[FolderReport], *, quiet: bool) -> None:

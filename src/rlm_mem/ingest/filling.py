@@ -14,7 +14,7 @@ import msgspec
 
 from rlm_mem.arguments import check_flag, check_function, check_items
 from rlm_mem.chunk import Chunk, normalised_hash
-from rlm_mem.config import Config, IngestConfig, SecretsConfig
+from rlm_mem.config import Config, IngestConfig, SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundError, RlmMemError
 from rlm_mem.ingest.batch_index import BatchIndex
 from rlm_mem.ingest.chunking import AnalysedText, analyse
@@ -37,6 +37,7 @@ from rlm_mem.store.core.records import index_key, surroundings
 from rlm_mem.store.local.workers import called, can_fork
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.secrets import screen_data
 from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
 
@@ -65,13 +66,13 @@ _NOTHING = '["", null, null, false]'
 # --- analysis, which needs no store ----------------------------------------------------------------------------------
 
 
-class _Task(msgspec.Struct):
+class AnalysisTask(msgspec.Struct):
     """Settings that apply to all texts of a run."""
 
     ingest: IngestConfig
     secrets: SecretsConfig
     language: str
-    statements: bool
+    statements: bool = False
 
 
 class _Refused(msgspec.Struct, array_like=True, tag=True):
@@ -81,7 +82,7 @@ class _Refused(msgspec.Struct, array_like=True, tag=True):
     hint: str | None = None
 
 
-class _Analysed(msgspec.Struct, array_like=True, tag=True):
+class Analysed(msgspec.Struct, array_like=True, tag=True):
     """An analysed text: its chunks, their encoded segments and, if requested, their statements."""
 
     text: AnalysedText
@@ -96,33 +97,52 @@ class _Text(msgspec.Struct):
     options: TextOptions
 
 
-def analyse_texts(given: str, items: Sequence[str]) -> list[_Analysed | _Refused]:
-    """Analyse texts, in this or a worker process.
+def analyse_text(
+    task: AnalysisTask,
+    text: str,
+    action: SecretAction | None,
+    origin: Callable[[Sequence[str]], Mapping[str, Any] | None],
+    *,
+    sections: bool,
+) -> Analysed:
+    """Split a text, and encode its chunks for the index; raises InputError as ``chunking.analyse``.
 
     Args:
-        given: JSON of the settings (``_Task``).
-        items: JSON of each text: the text, what to do with secrets, its provenance, and whether sections are chunks.
+        origin: returns the provenance of a chunk below these headings.
     """
-    task = msgspec.json.decode(given, type=_Task)
-    return [_analyse_text(task, *json.loads(item)) for item in items]
-
-
-def _analyse_text(
-    task: _Task, text: str, action: Any, provenance: Mapping[str, Any] | None, sections: bool
-) -> _Analysed | _Refused:
-    try:
-        sections = check_flag(sections, "sections")
-        found = analyse(text, task.ingest, task.secrets, action, sections=sections)
-    except InputError as error:
-        return _Refused(error.message, error.hint)
+    found = analyse(text, task.ingest, task.secrets, action, sections=sections)
     segments, statements = [], []
     for piece, headings in zip(found.pieces, found.headings, strict=True):
         if task.statements:
             statements.append(statements_in(piece.content, get_analyser(task.language)))
-        around = surroundings(provenance_of(piece, len(found.pieces), headings, provenance))
+        # The index keeps every term of the segments, also where those are not used because a secret was hidden.
+        named, _ = screen_data(origin(headings), task.secrets, action, where="what is stored with the text")
+        around = surroundings(provenance_of(piece, len(found.pieces), headings, named))
         segments.append(local_terms(piece.content, piece.overlap, around, task.language))
         segments[-1].normalised = normalised_hash(piece.content)
-    return _Analysed(found, segments, statements)
+    return Analysed(found, segments, statements)
+
+
+def analyse_texts(given: str, items: Sequence[str]) -> list[Analysed | _Refused]:
+    """Analyse texts, in this or a worker process.
+
+    Args:
+        given: JSON of the settings (``AnalysisTask``).
+        items: JSON of each text: the text, what to do with secrets, its provenance, and whether sections are chunks.
+    """
+    task = msgspec.json.decode(given, type=AnalysisTask)
+    return [_analyse_item(task, *json.loads(item)) for item in items]
+
+
+def _analyse_item(
+    task: AnalysisTask, text: str, action: Any, provenance: Mapping[str, Any] | None, sections: bool
+) -> Analysed | _Refused:
+    try:
+        return analyse_text(
+            task, text, action, lambda _: provenance, sections=check_flag(sections, "sections")
+        )
+    except InputError as error:
+        return _Refused(error.message, error.hint)
 
 
 def _parse_item(item: object) -> _Text | _Refused:
@@ -166,7 +186,7 @@ def _analyse_ahead(
     otherwise: Callable[[bool], bool],
     *,
     statements: bool,
-) -> Iterator[tuple[_Text, _Analysed | _Refused]]:
+) -> Iterator[tuple[_Text, Analysed | _Refused]]:
     """Yield the texts with their analysis, in order; about ``ahead`` texts are analysed in advance.
 
     Args:
@@ -187,10 +207,10 @@ def _analyse_ahead(
             submitted.append(one)
             yield _NOTHING if isinstance(one, _Refused) else _encode_item(one)
 
-    task = _Task(settings.ingest, settings.secrets, settings.search.language, statements)
-    analyses: Iterator[_Analysed | _Refused] = called(
+    task = AnalysisTask(settings.ingest, settings.secrets, settings.search.language, statements)
+    analyses: Iterator[Analysed | _Refused] = called(
         f"{__name__}:analyse_texts", json.dumps(msgspec.to_builtins(task)), encoded_items(),
-        list[_Analysed | _Refused], lot=lot, processes=settings.store.processes, few=few,
+        list[Analysed | _Refused], lot=lot, processes=settings.store.processes, few=few,
         count=len(first), ahead=ahead // lot, otherwise=otherwise,
     )  # fmt: skip
     for analysis in analyses:
@@ -330,7 +350,7 @@ class _Filling:
         self._index = BatchIndex(store)
         self._linker = AutoLinker(store, settings.ingest, batch=self._index)
 
-    def add(self, number: int, item: _Text, found: _Analysed) -> None:
+    def add(self, number: int, item: _Text, found: Analysed) -> None:
         """Validate the arguments of a text and queue it with its drafts; raises InputError."""
         store = self._store
         text = prepare(store, found.text, self.settings, item.options)

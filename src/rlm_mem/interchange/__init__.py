@@ -1,9 +1,14 @@
 """Import and export of memories: Markdown, JSON lines, zip archives, older layouts, chats, folders of notes.
 
-``markdown`` and ``export`` write; ``places`` opens a source, ``detection`` detects the format of each file, a
-module of ``formats`` reads it into ``records``, and ``importing`` writes these to a store: chunks by ``adopting``,
-notes and chats by ``import_texts``, the documents of a folder by ``folder_sync``, which plans (``folder_plan``) and
-applies (``folder_writing``) what differs from its ``folder_record``. A source is never changed.
+``markdown`` and ``export`` write. What comes in takes one path: ``places`` lists the files of a source, and each is
+read into ``records``, which are written to one ``target``, a store with the ledger of imports, in transactions that
+are one change. A source is never changed.
+
+``importing`` detects the format of each file (``detection``), which a module of ``formats`` reads: chunks are written
+by ``adopting``, brain files by ``brain_files``, history by ``history``, chats and single notes by ``import_texts``.
+The notes of a folder are its documents, as are all text files for ``folders.sync_folder`` and those for agents for
+``agent_files``: ``folder_sync`` plans (``folder_plan``) and applies (``folder_writing``) what differs in them
+(``documents``) from the ``folder_record``.
 
 A format of another package is a ``Format`` found by entry point (docs/extending.md, An importer); this module exports
 the names that such a package needs.

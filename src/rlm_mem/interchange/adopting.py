@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -11,10 +10,11 @@ from rlm_mem.chunk import ORDERED_LINK_TYPES, SUPERSEDES, Chunk, check_content, 
 from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id, references, rename_references
-from rlm_mem.interchange.report import BY_COMMAND, ImportOptions, ImportReport
+from rlm_mem.interchange.report import BY_COMMAND
+from rlm_mem.interchange.target import ImportTarget
 from rlm_mem.interchange.twins import Twin, Twins
 from rlm_mem.store.core.brain_files import mirror_id
-from rlm_mem.store.core.chunk_store import QUARANTINE, ChunkStore
+from rlm_mem.store.core.chunk_store import QUARANTINE
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.records import IMPORTED, is_mirror
 from rlm_mem.store.core.revising import copied, screened_chunk
@@ -33,17 +33,11 @@ class Adopter:
     Only ``dry_run``, ``keep_namespaces``, ``replace``, ``duplicates``, ``secrets`` and ``trust`` of the options apply.
     """
 
-    def __init__(self, store: ChunkStore, report: ImportReport, options: ImportOptions, twins: Twins) -> None:
-        self._store = store
-        self._report = report
-        self._options = options
-        self._twins = twins
+    def __init__(self, target: ImportTarget, twins: Twins) -> None:
+        self._target, self._twins = target, twins
+        self._store, self._report, self._options = target.store, target.report, target.options
         self._twin_ids: dict[tuple[str, str], str] = {}
         """Ids of stored chunks by namespaces and ids, in the source, of the chunks that were recognised as them."""
-        self.planned: dict[str, int] = {}
-        """The revisions of the chunks that a dry run would write, by their ids."""
-        self.renamed: dict[str, dict[str, str]] = {}
-        """The ids of chunks whose own were taken, by namespace in the source and by their ids there."""
         self.namespaces: set[str] = set()
         """The namespaces in which chunks were written."""
         self._kept: set[tuple[str, str]] = set()
@@ -59,7 +53,7 @@ class Adopter:
     @property
     def renamed_count(self) -> int:
         """The number of chunks with a new id."""
-        return sum(map(len, self.renamed.values()))
+        return sum(map(len, self._target.renamed.values()))
 
     def adopt(self, memory: ImportedChunk) -> str | None:
         """Write one chunk, or skip it; return its id in the store, or None."""
@@ -74,7 +68,7 @@ class Adopter:
     def follow(self, memory: ImportedChunk) -> None:
         """Let a chunk that was written name others of its source by their new ids; call it after the whole source."""
         source, own = memory.chunk.namespace, memory.chunk.id
-        names = self.renamed.get(source, {})
+        names = self._target.renamed.get(source, {})
         twin_id = self._twin_ids.get((source, own))
         if twin_id is not None:
             rename_references(memory.chunk, names)
@@ -125,16 +119,14 @@ class Adopter:
             self._store.adopt(made, secrets=self._options.secrets)
             self.namespaces.add(namespace)
 
-    def agree(self, changing: Callable[[], AbstractContextManager[None]]) -> None:
-        """Record in both chunks the replacements that only one of them names; call it after the whole source.
-
-        Args:
-            changing: opens a transaction of the import.
-        """
+    def agree(self) -> None:
+        """Record in both chunks the replacements that only one of them names; call it after the whole source."""
+        if self._options.dry_run:
+            return
         left = {key: (where, True) for key, where in self._left.items() if self._is_one_sided(*key)}
         one_sided, self._one_sided, self._left = list((left | self._one_sided).items()), {}, {}
         for place in range(0, len(one_sided), _REPLACEMENTS_PER_COMMIT):
-            with changing():
+            with self._target.changing():
                 for (namespace, newer_id, older_id), (where, _) in one_sided[
                     place : place + _REPLACEMENTS_PER_COMMIT
                 ]:
@@ -206,7 +198,7 @@ class Adopter:
         if is_mirror(chunk.id) and not self._options.takes_tiers(self._store):
             return self._keep(memory, key, f"{chunk.id} shows a tiered memory; {BY_COMMAND}")
         chunk.namespace = self._namespace(memory)
-        rename_references(chunk, self.renamed.get(key[0], {}))
+        rename_references(chunk, self._target.renamed.get(key[0], {}))
         if memory.original_id is not None:
             self._report.renamed(memory.original_id, chunk.id)
         chunk = memory.chunk = self._screened(chunk)
@@ -218,7 +210,7 @@ class Adopter:
             if chunk.id != original:
                 chunk.metadata.provenance = {**chunk.metadata.provenance, "original_id": original}
                 self._report.renamed(original, chunk.id)
-                self.renamed.setdefault(key[0], {})[original] = chunk.id
+                self._target.renamed.setdefault(key[0], {})[original] = chunk.id
                 found = self._stored(chunk)
             if found is not None and self._is_another_chunk(found[0], memory):
                 return self._keep(memory, key, f"{chunk.id} mirrors another tiered memory, and was kept so")
@@ -308,7 +300,7 @@ class Adopter:
         """Leave a memory that the store has under another id as it is there, unless only the source was edited."""
         chunk, stored = memory.chunk, twin.chunk
         self._twin_ids[key] = chunk.id = stored.id
-        self.renamed.setdefault(key[0], {})[key[1]] = stored.id
+        self._target.renamed.setdefault(key[0], {})[key[1]] = stored.id
         self._report.renamed(key[1], stored.id)
         if content_hash(chunk.content) == twin.said:
             self._report.known += 1
@@ -390,11 +382,13 @@ class Adopter:
             self.namespaces.add(chunk.namespace)
             if not memory.archived:
                 self._note_replacements(chunk, memory.where)
-        elif chunk.id in self.planned:  # a repeated id in the source: the outcome depends on the first chunk
+        elif (
+            chunk.id in self._target.planned
+        ):  # a repeated id in the source: the outcome depends on the first chunk
             self._report.known += 1
             return chunk.id
         else:
-            self.planned[chunk.id] = chunk.revision
+            self._target.planned[chunk.id] = chunk.revision
         if new:
             if self._options.dry_run and not memory.archived:
                 self._report.sample(memory.where, chunk.content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from rlm_mem.chunk.types import check_trust
@@ -16,6 +17,7 @@ from rlm_mem.interchange.formats.instructions import kind_of, may_hold
 from rlm_mem.interchange.places import Entry, FolderPlace
 from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.interchange.report import FolderReport
+from rlm_mem.interchange.target import WriteTarget
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -36,7 +38,7 @@ class ProjectFiles:
         self, store: ChunkStore, root: Path, home: Path, environ: Mapping[str, str], trust: str
     ) -> None:
         self._store = store
-        self._options = SyncOptions(trust=check_trust(trust), branches=True)
+        self._options = SyncOptions(trust=check_trust(trust), branches=True, unrecorded="ask")
         self._places: list[FolderPlace] = [_ProjectPlace(root.resolve(), apart=places_of(store), whole=True)]
         notes = _notes_of_claude(root, home, environ)
         if notes.is_dir():
@@ -59,9 +61,8 @@ class ProjectFiles:
             # The folder of a project on another machine is the same project, since its namespace is; notes are others.
             name = FolderName(self._store, str(place.path))
             same = name.name if isinstance(place, _ProjectPlace) and not name.is_new else None
-            sync = FolderSync(
-                self._store, place, self._options, known_as=same, ask=True, dry_run=dry_run, progress=progress
-            )
+            options = replace(self._options, known_as=same)
+            sync = FolderSync(WriteTarget(self._store, dry_run=dry_run), place, options, progress)
             reports.append(sync.run(place.entries))
         return reports
 

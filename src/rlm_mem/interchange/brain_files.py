@@ -19,7 +19,7 @@ from rlm_mem.chunk import check_namespace
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import Asset, ImportProblem, Record, rename_references
-from rlm_mem.interchange.report import BY_COMMAND, ImportOptions, ImportReport
+from rlm_mem.interchange.report import BY_COMMAND
 from rlm_mem.store.core.brain_files import (
     JOURNAL,
     OF_BRAIN,
@@ -37,6 +37,7 @@ from rlm_mem.store.core.brain_files import (
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter
 
 if TYPE_CHECKING:
+    from rlm_mem.interchange.target import ImportTarget
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 EXPORT_MARKER = "rlm-mem-export.json"
@@ -169,24 +170,13 @@ class FileAdopter:
     """Writes brain files to a store: new ones only, unless ``replace`` is set.
 
     Only ``dry_run``, ``keep_namespaces`` and ``replace`` of the options apply; with ``replace`` the stored content is
-    kept in ``archive/conflicts``.
-
-    Args:
-        renamed: as ``Adopter.renamed``; known for the chunks that the files name.
+    kept in ``archive/conflicts``. The chunks that they name were written before.
     """
 
-    def __init__(
-        self,
-        store: ChunkStore,
-        report: ImportReport,
-        options: ImportOptions,
-        renamed: Mapping[str, Mapping[str, str]],
-    ) -> None:
-        self._store = store
-        self._report = report
-        self._options = options
-        self._renamed = renamed
-        self._writer = cache(partial(NamespaceWriter, store))
+    def __init__(self, target: ImportTarget) -> None:
+        self._store, self._report, self._options = target.store, target.report, target.options
+        self._renamed = target.renamed
+        self._writer = cache(partial(NamespaceWriter, target.store))
 
     def adopt(self, asset: Asset) -> None:
         """Write one file, or skip it."""

@@ -1,4 +1,4 @@
-"""Reads and analyses the text files of a folder for a sync; does not access the store."""
+"""Reads and analyses the text files of a folder for a sync, without the store; then makes them ready for it."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import msgspec
 
-from rlm_mem.chunk import Chunk, check_tags, content_hash
-from rlm_mem.config import Config, IngestConfig, SecretAction, SecretsConfig
+from rlm_mem.chunk import Chunk, content_hash
+from rlm_mem.config import SecretAction
 from rlm_mem.errors import InputError
-from rlm_mem.ingest.chunking import AnalysedText, analyse
-from rlm_mem.ingest.remember import provenance_of
+from rlm_mem.ingest.filling import Analysed, AnalysisTask, analyse_text
+from rlm_mem.ingest.remember import PreparedText, TextOptions, prepare
 from rlm_mem.interchange.drawings import BROKEN, is_drawing, text_of_drawing
 from rlm_mem.interchange.folder_plan import FileChange
 from rlm_mem.interchange.folder_record import digest_of
-from rlm_mem.interchange.formats.instructions import kind_of, read_agent_file
+from rlm_mem.interchange.formats.instructions import kind_in, read_agent_file
 from rlm_mem.interchange.formats.notes import read_note
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import SourceFile, clean
 from rlm_mem.interchange.records import ImportProblem, Note, conversation_of
 from rlm_mem.merging import MERGE_CONFLICT, is_unmerged
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.preencoding import LocalTerms, local_terms
+from rlm_mem.store.core.preencoding import LocalTerms
 from rlm_mem.store.core.records import surroundings
-from rlm_mem.store.core.writer import given_fields
 from rlm_mem.store.local.workers import called, can_fork
 from rlm_mem.text.secrets import screen_data
 
@@ -60,6 +60,8 @@ class SyncOptions:
     """How the text of files is stored, documented by ``folders.sync_folder``; the values apply to new chunks only.
 
     ``branches``: a text that comes back does so with another branch of a repository, rather than as a change in time.
+    ``unrecorded``: what is done with a folder that has no record: ``ask`` refuses it if its documents are recorded of
+    another folder that is not there, ``follow`` continues the record of one that was moved here.
     """
 
     conversation_id: str | None = None
@@ -71,51 +73,43 @@ class SyncOptions:
     trust: str | None = None
     again: bool = False
     branches: bool = False
+    known_as: str | None = None
+    unrecorded: Literal["new", "ask", "follow"] = "new"
+    archive_all: bool = False
 
 
-@dataclass
 class DocumentText:
     """The text of a file, ready to be stored.
 
     Attributes:
+        ready: its pieces with their fields.
+        analysed: the same, with the segments of each piece.
         pieces: digest and number of each piece; only the first of equal pieces.
-        fields, extra: of its chunks, from ``given_fields``.
         tags, title, aliases: of its front matter. ``notice``: the problem with the front matter.
     """
 
-    analysed: AnalysedText
-    pieces: list[tuple[str, int]]
-    fields: dict[str, Any]
-    extra: dict[str, Any]
-    tags: tuple[str, ...]
-    title: str
-    aliases: tuple[str, ...]
-    notice: str = ""
+    def __init__(self, ready: PreparedText, analysed: Analysed, aliases: Sequence[str], notice: str) -> None:
+        self.ready, self.analysed, self.notice = ready, analysed, notice
+        numbers: dict[str, int] = {}
+        for piece, fields in ready.pieces:
+            numbers.setdefault(piece_digest(piece.content), piece.index)
+            origin = fields["provenance"]
+            if origin.get("title") in origin.get("headings", ()):
+                del origin["title"]  # the piece is found by its heading
+        self.pieces = list(numbers.items())
+        self.tags: tuple[str, ...] = tuple(ready.pieces[0][1]["tags"])
+        self.title, self.aliases = str(ready.extra.get("title", "")), tuple(aliases)
 
-    def key(self, number: int) -> tuple[str, int, str]:
-        """Return the values that determine a piece's segments: content, length of the repeated prefix, surroundings."""
-        piece = self.analysed.pieces[number]
-        skipped = piece.overlap if piece.overlap < len(piece.content) else 0
-        return piece.content, skipped, surroundings(self.origin(number))
+    def ahead(self) -> Iterator[tuple[tuple[str, int, str], LocalTerms]]:
+        """Yield the segments of each piece, with the values that determine them (``records.index_key``)."""
+        for (piece, fields), segments in zip(self.ready.pieces, self.analysed.segments, strict=True):
+            skipped = piece.overlap if piece.overlap < len(piece.content) else 0
+            yield (piece.content, skipped, surroundings(fields["provenance"])), segments
 
     def new_text(self, number: int) -> str:
         """Return a piece without what it repeats of the one before."""
-        piece = self.analysed.pieces[number]
+        piece, _ = self.ready.pieces[number]
         return piece.content[piece.overlap :]
-
-    def piece_fields(self, number: int) -> dict[str, Any]:
-        """Return the fields of a piece."""
-        piece = self.analysed.pieces[number]
-        more = {"tokens": piece.tokens, "provenance": self.origin(number)}
-        return {"type": piece.type, **self.fields, **more}
-
-    def origin(self, number: int) -> dict[str, Any]:
-        """Return the provenance of a piece."""
-        analysed, origin = self.analysed, self.fields["provenance"]
-        headings = analysed.headings[number]
-        if self.title and self.title not in headings:
-            origin = {**origin, "title": self.title}  # so that it can be found by its title
-        return provenance_of(analysed.pieces[number], len(analysed.pieces), headings, origin)
 
 
 @dataclass
@@ -126,18 +120,15 @@ class ChangedDocument:
     entry: Entry | None = None
     text: DocumentText | None = None
     refused: str | None = None
-    segments: list[LocalTerms] = field(default_factory=list)
     drafts: dict[int, Chunk] = field(default_factory=dict)
 
     def draft(self, store: ChunkStore) -> None:
         """Draft the chunks of all pieces; raises InputError."""
         if self.text is None:
             return
-        pieces, extra = self.text.analysed.pieces, self.text.extra
-        self.drafts = {
-            number: store.draft(pieces[number].content, self.text.piece_fields(number), extra)
-            for _, number in self.text.pieces
-        }
+        for _, number in self.text.pieces:
+            piece, fields = self.text.ready.pieces[number]
+            self.drafts[number] = store.draft(piece.content, fields, self.text.ready.extra)
 
     @property
     def weight(self) -> int:
@@ -156,87 +147,48 @@ def piece_digest(content: str) -> str:
 
 
 class AnalysedDocument(msgspec.Struct, array_like=True):
-    """The result of reading a file: its text, why it is refused, or neither if its digest has changed.
+    """The result of reading a file: its note, analysed, or why it is refused, or neither if its digest has changed.
 
-    ``segments`` are the terms of each piece, for the index of a brain folder.
+    ``note`` is without its text. ``notice`` is the problem with its front matter.
     """
 
-    text: DocumentText | None = None
+    note: Note | None = None
+    analysed: Analysed | None = None
+    notice: str = ""
     refused: str | None = None
-    segments: list[LocalTerms] = []
 
 
-class _Task(msgspec.Struct):
-    """Parameters shared by all files of a sync."""
+def analyse_documents(given: str, items: Sequence[str]) -> list[AnalysedDocument]:
+    """Do the work of ``DocumentReader.texts`` for some files, in this or another process."""
+    # msgspec's decoder refuses names that are not valid Unicode
+    reader = msgspec.convert(json.loads(given), type=DocumentReader)
+    found = []
+    for item in items:
+        entry, digest = msgspec.convert(json.loads(item), type=tuple[Entry, str])
+        try:
+            found.append(reader.text(entry, digest))
+        except (Unreadable, InputError) as error:
+            found.append(AnalysedDocument(refused=str(error)))
+    return found
+
+
+class DocumentReader(msgspec.Struct, dict=True):
+    """Reads the files of a folder.
+
+    Attributes:
+        path: of the folder. ``root``: the name under which it is recorded.
+        options: how its files are stored. ``analysis``: how they are analysed.
+    """
 
     path: str
     root: str
     options: SyncOptions
-    ingest: IngestConfig
-    secrets: SecretsConfig
-    language: str | None
+    analysis: AnalysisTask
 
-
-def analysed_documents(
-    folder: FolderPlace,
-    root: str,
-    options: SyncOptions,
-    config: Config,
-    files: Sequence[tuple[Entry, str]],
-    *,
-    language: str | None,
-) -> Iterator[AnalysedDocument]:
-    """Read and analyse files, given with their digests, in this order; in several processes if that is faster.
-
-    Args:
-        language: of the analyser for segments; None: no segments.
-    """  # fmt: skip
-    task = _Task(str(folder.path), root, options, config.ingest, config.secrets, language)
-    given = json.dumps(msgspec.to_builtins(task))  # ASCII: a name may not be valid Unicode
-    items = [json.dumps([msgspec.to_builtins(entry), digest]) for entry, digest in files]
-    worth = _MIN_FOR_FORKS if can_fork() else _MIN_FOR_PROCESSES
-    few = len(items) if sum(entry.size for entry, _ in files) >= worth else len(items) + 1
-    return called(
-        f"{__name__}:analyse_documents", given, items, list[AnalysedDocument],
-        count=len(items), lot=_LOT, processes=config.store.processes, few=few,
-    )  # fmt: skip
-
-
-def analyse_documents(task_json: str, items: Sequence[str]) -> list[AnalysedDocument]:
-    """Do the work of ``analysed_documents`` for some files, in this or another process."""
-    # msgspec's decoder refuses names that are not valid Unicode
-    task = msgspec.convert(json.loads(task_json), type=_Task)
-    config = Config(ingest=task.ingest, secrets=task.secrets)
-    reader = DocumentReader(FolderPlace(Path(task.path)), task.root, task.options, config)
-    found = []
-    for item in items:
-        entry, digest = msgspec.convert(json.loads(item), type=tuple[Entry, str])
-        made = AnalysedDocument()
-        try:
-            made.text = text = reader.text(entry, digest)
-            if text is not None and task.language is not None:
-                made.segments = [local_terms(*text.key(number), task.language) for _, number in text.pieces]
-        except (Unreadable, InputError) as error:
-            made.refused = str(error)
-        found.append(made)
-    return found
-
-
-class DocumentReader:
-    """Reads the files of a folder.
-
-    Args:
-        root: the name under which the folder is recorded.
-        options: how they are stored.
-        config: settings of the store.
-    """
-
-    def __init__(self, folder: FolderPlace, root: str, options: SyncOptions, config: Config) -> None:
-        self.folder = folder
-        self.root = root
-        self.options = options
-        self._config = config
-        self._max_size = config.ingest.max_content_bytes
+    @cached_property
+    def folder(self) -> FolderPlace:
+        """The folder."""
+        return FolderPlace(Path(self.path))
 
     def conversation(self, name: str) -> str:
         """Return the conversation of a file's chunks."""
@@ -271,29 +223,53 @@ class DocumentReader:
         return digest_of(data)
 
     def _data(self, entry: Entry) -> bytes:
-        if entry.size > self._max_size:
-            raise NotText(f"larger than {self._max_size:,} bytes")
-        with self.folder.open(entry) as handle:
-            data = handle.read(self._max_size + 1)
-        if len(data) > self._max_size:
-            raise NotText(f"larger than {self._max_size:,} bytes")
+        most, data = self.analysis.ingest.max_content_bytes, b""
+        if entry.size <= most:
+            with self.folder.open(entry) as handle:
+                data = handle.read(most + 1)
+        if max(entry.size, len(data)) > most:
+            raise NotText(f"larger than {most:,} bytes")
         return data
 
-    def text(self, entry: Entry, digest: str) -> DocumentText | None:
-        """Return the text of a file, ready to be stored; None if its digest has changed.
+    def texts(self, files: Sequence[tuple[Entry, str]], processes: int) -> Iterator[AnalysedDocument]:
+        """Read and analyse files, given with their digests, in this order; in several processes if that is faster."""
+        given = json.dumps(msgspec.to_builtins(self))  # ASCII: a name may not be valid Unicode
+        items = [json.dumps([msgspec.to_builtins(entry), digest]) for entry, digest in files]
+        worth = _MIN_FOR_FORKS if can_fork() else _MIN_FOR_PROCESSES
+        few = len(items) if sum(entry.size for entry, _ in files) >= worth else len(items) + 1
+        return called(
+            f"{__name__}:analyse_documents", given, items, list[AnalysedDocument],
+            count=len(items), lot=_LOT, processes=processes, few=few,
+        )  # fmt: skip
+
+    def text(self, entry: Entry, digest: str) -> AnalysedDocument:
+        """Return the note in a file, analysed; nothing if its digest has changed.
 
         Raises:
             Unreadable, InputError: it has no content that can be remembered.
         """
         data = self._data(entry)
-        return self._text(*self._note(entry, data)) if digest_of(data) == digest else None
+        if digest_of(data) != digest:
+            return AnalysedDocument()
+        note, notice = self._note(entry, data)
+        title = note.extra.get("title")
+
+        def origin(headings: Sequence[str]) -> dict[str, Any]:
+            return {"path": clean(note.where), **({} if title in headings else {"title": title})}
+
+        analysed = analyse_text(
+            self.analysis, note.text, self.options.secrets, origin, sections=note.sections
+        )
+        note.text = ""  # the pieces have it
+        return AnalysedDocument(note, analysed, notice)
 
     def _note(self, entry: Entry, data: bytes) -> tuple[Note, str]:
         source = SourceFile(
-            self.folder, entry, self.conversation(entry.name), max_text=self._max_size, data=data
-        )
+            self.folder, entry, self.conversation(entry.name),
+            max_text=self.analysis.ingest.max_content_bytes, data=data,
+        )  # fmt: skip
         problem = ""
-        kind = kind_of(f"{self.folder.path.name}/{entry.name}")
+        kind = kind_in(source)
         for found in read_note(source) if kind is None else read_agent_file(source, kind):
             if isinstance(found, Note):
                 return found, problem
@@ -301,35 +277,27 @@ class DocumentReader:
                 problem = found.reason
         raise Unreadable(problem or "nothing to remember in it")
 
-    def _text(self, note: Note, notice: str) -> DocumentText:
-        """Analyse a note; raises InputError."""
-        options, config = self.options, self._config
-        analysed = analyse(note.text, config.ingest, config.secrets, options.secrets, sections=note.sections)
-        tags = check_tags([*options.tags, *note.tags])
-        origin = {"path": clean(note.where)}
-        (more, origin, tags, aliases), _ = screen_data(
-            (note.extra, origin, tags, note.aliases),
-            config.secrets,
-            options.secrets,
-            where="what is stored with the text",
-        )
-        fields, extra = given_fields(
-            more,
-            (
-                ("type", options.chunk_type),
-                ("conversation_id", note.conversation_id),
-                ("tags", tags),
-                ("confidence", options.confidence),
-                ("source", "import"),
-                ("trust", options.trust),
-                ("occurred_at", options.occurred_at or note.at),
-                ("provenance", origin),
-            ),
-        )
-        seen: dict[str, int] = {}
-        for piece in analysed.pieces:
-            seen.setdefault(piece_digest(piece.content), piece.index)
-        title = str(extra.get("title", ""))
-        return DocumentText(
-            analysed, list(seen.items()), fields, extra, tuple(tags), title, tuple(aliases), notice
-        )
+
+def ready_text(store: ChunkStore, found: AnalysedDocument, options: SyncOptions) -> DocumentText | None:
+    """Return the text of a file that was read, ready to be stored; None if there is none. Raises InputError."""
+    note, analysed = found.note, found.analysed
+    if note is None or analysed is None:
+        return None
+    title = note.extra.get("title")
+    given: TextOptions = {
+        "chunk_type": options.chunk_type,
+        "conversation_id": note.conversation_id,
+        "tags": [*options.tags, *note.tags],
+        "confidence": options.confidence,
+        "source": "import",
+        "trust": options.trust,
+        "occurred_at": options.occurred_at or note.at,
+        "metadata": note.extra,
+        # With its title, so that each piece is found by it.
+        "provenance": {"path": clean(note.where), **({"title": title} if title else {})},
+        "secrets": options.secrets,
+    }
+    ready = prepare(store, analysed.text, store.config, given)
+    where = "what is stored with the text"
+    aliases, _ = screen_data(note.aliases, store.config.secrets, options.secrets, where=where)
+    return DocumentText(ready, analysed, aliases, found.notice)

@@ -19,7 +19,6 @@ from rlm_mem.config import path_of_stored, stored_path
 from rlm_mem.errors import ConflictError, StorageError
 from rlm_mem.interchange.folder_record import (
     FolderRecord,
-    is_machine_noted,
     is_of_another_machine,
     is_recorded,
     note_machine,
@@ -91,8 +90,7 @@ class FolderName:
 
     def note_machine(self) -> None:
         """Write down that a folder that is recorded by its place was synced on this machine; not as a change."""
-        is_place = path_of_stored(self.name) is not None and is_recorded(self._files, self.name)
-        if is_place and not is_machine_noted(self._files, self.name):
+        if path_of_stored(self.name) is not None and is_recorded(self._files, self.name):
             note_machine(self._files, self.name)
 
     def refuse_another_machine(self) -> None:

@@ -10,13 +10,16 @@ import hashlib
 import json
 import platform
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+import msgspec
 
 from rlm_mem.chunk import check_chunk_id
 from rlm_mem.errors import InputError, StorageError
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict, sides
+from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.brain_files import BrainFiles
 
 _FOLDER = "system/folders"
@@ -56,8 +59,7 @@ class Heading(NamedTuple):
     source: str
 
 
-@dataclass(frozen=True)
-class FileEntry:
+class FileEntry(FrozenRecord, frozen=True, omit_defaults=True):
     """One file in the state in which it was last remembered.
 
     Attributes:
@@ -73,7 +75,7 @@ class FileEntry:
 
     path: str
     digest: str
-    pieces: tuple[StoredPiece, ...] = ()
+    pieces: tuple[StoredPiece, ...]
     former: tuple[StoredPiece, ...] = ()
     archived: bool = False
     with_it: tuple[str, ...] = ()
@@ -199,7 +201,9 @@ class FolderRecord:
 
     def _encoded(self, entries: list[FileEntry]) -> bytes:
         entries.sort(key=lambda entry: (entry.path, entry.archived))
-        lines = [json.dumps(_plain(entry)) for entry in entries]  # ASCII: a name may not be valid Unicode
+        lines = [
+            json.dumps(msgspec.to_builtins(entry)) for entry in entries
+        ]  # ASCII: a name may not be valid Unicode
         listed = ",\n".join(lines)
         return f'{{"folder": {json.dumps(self._folder)}, "files": [\n{listed}\n]}}\n'.encode()
 
@@ -214,7 +218,14 @@ class FolderRecord:
             else:
                 for raw in json.loads(data)["files"]:
                     part.add(_entry(raw))
-        except (ValueError, TypeError, KeyError, RecursionError, InputError) as error:
+        except (
+            ValueError,
+            TypeError,
+            LookupError,
+            RecursionError,
+            InputError,
+            msgspec.MsgspecError,
+        ) as error:
             reason = MERGE_CONFLICT if in_conflict(data) else error
             raise StorageError(
                 f"{self._files.where(name)}, the record of a remembered folder, cannot be read: {reason}",
@@ -269,15 +280,11 @@ def is_of_another_machine(files: BrainFiles, name: str) -> bool:
     return bool(notes) and _machine_note(name) not in notes
 
 
-def is_machine_noted(files: BrainFiles, name: str) -> bool:
-    """Return whether it is noted that the folder of this name was synced on this machine."""
-    return files.exists(_machine_note(name))
-
-
 def note_machine(files: BrainFiles, name: str) -> None:
-    """Note that the folder of this name was synced on this machine."""
-    noted = json.dumps({"folder": name})  # earlier versions take the name from any file of a record
-    files.write(_machine_note(name), f"{noted}\n".encode())
+    """Note, if it is not noted yet, that the folder of this name was synced on this machine."""
+    if not files.exists(_machine_note(name)):
+        noted = json.dumps({"folder": name})  # earlier versions take the name from any file of a record
+        files.write(_machine_note(name), f"{noted}\n".encode())
 
 
 def on_this_machine(name: str) -> str:
@@ -343,43 +350,20 @@ def _number(path: str) -> int:
     return zlib.crc32(path.encode("utf-8", "surrogatepass")) % _PARTS
 
 
-def _plain(entry: FileEntry) -> dict[str, Any]:
-    raw: dict[str, Any] = {"path": entry.path, "digest": entry.digest, "pieces": entry.pieces}
-    for name in (
-        "former",
-        "archived",
-        "with_it",
-        "tags",
-        "title",
-        "references",
-        "headings",
-        "aliases",
-        "erased",
-    ):
-        value = getattr(entry, name)
-        if value:
-            raw[name] = value
-    return raw
+_IDS = {"pieces": 0, "former": 0, "references": 0, "headings": 1}
+"""The place of the chunk id in the items of these fields of an entry."""
 
 
-def _entry(raw: Mapping[str, Any]) -> FileEntry:
-    # An erasure leaves no id of a chunk that it erased.
-    erased = bool(raw.get("erased")) or any(not one for one, _ in raw["pieces"])
-
-    def pieces(name: str) -> tuple[StoredPiece, ...]:
-        return tuple(
-            StoredPiece(check_chunk_id(one), str(digest)) for one, digest in raw.get(name, ()) if one
-        )
-
-    return FileEntry(
-        str(raw["path"]), str(raw["digest"]), pieces("pieces"), pieces("former"), bool(raw.get("archived")),
-        tuple(check_chunk_id(one) for one in raw.get("with_it", ()) if one),
-        tuple(str(tag) for tag in raw.get("tags", ())), str(raw.get("title", "")),
-        tuple(
-            Reference(check_chunk_id(source), str(target), str(heading), check_chunk_id(chunk) if chunk else "")
-            for source, target, heading, chunk in raw.get("references", ())
-            if source
-        ),
-        tuple(Heading(str(name), check_chunk_id(chunk)) for name, chunk in raw.get("headings", ()) if chunk),
-        tuple(str(alias) for alias in raw.get("aliases", ())), erased,
-    )  # fmt: skip
+def _entry(raw: Any) -> FileEntry:
+    """Return an entry without the places of erased chunks, of which an erasure leaves no ids."""
+    count = len(raw["pieces"])
+    kept = {name: [one for one in raw.get(name, ()) if one[place]] for name, place in _IDS.items()}
+    kept["with_it"] = [one for one in raw.get("with_it", ()) if one]
+    erased = bool(raw.get("erased")) or len(kept["pieces"]) < count
+    entry = msgspec.convert({**raw, **kept, "erased": erased}, FileEntry)
+    for name, place in _IDS.items():
+        for one in getattr(entry, name):
+            check_chunk_id(one[place])
+    for chunk_id in (*entry.with_it, *(one.chunk for one in entry.references if one.chunk)):
+        check_chunk_id(chunk_id)
+    return entry

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from time import monotonic
 
-from rlm_mem.chunk import new_change_id
 from rlm_mem.errors import InputError
+from rlm_mem.ingest.filling import AnalysisTask
 from rlm_mem.interchange.documents import (
     AnalysedDocument,
     ChangedDocument,
     DocumentReader,
     NotText,
     SyncOptions,
-    analysed_documents,
+    ready_text,
 )
 from rlm_mem.interchange.folder_links import MAX_LOCK_SECONDS, link_some, relinked
 from rlm_mem.interchange.folder_names import FolderName
@@ -31,10 +30,9 @@ from rlm_mem.interchange.folder_writing import MAX_LISTED, DocumentWriter
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportProblem
-from rlm_mem.interchange.report import FolderReport, Ledger
+from rlm_mem.interchange.report import FolderReport
+from rlm_mem.interchange.target import WriteTarget
 from rlm_mem.results import Progress
-from rlm_mem.store.core.brain_files import LEDGER
-from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.preencoding import preencoded_segments
 
 _PIECES_PER_COMMIT = 600
@@ -46,54 +44,32 @@ class FolderSync:
     """One sync of one folder.
 
     Args:
-        options: how files are stored.
-        known_as: the name under which the folder is recorded; None: it is found.
-        ask: refuse a folder without a record whose documents are recorded of another one.
-        follow: continue the record of a folder that was moved here (``FolderName.moved_from``).
-        archive_all: also archive if none of the recorded documents exists.
-        dry_run: write nothing, only report the planned changes.
+        target: the sync is its change, or a part of that.
+        options: which folder it is, and how files are stored.
         progress: called with (files done, files in all) as changed files are stored.
-        ledger: the ledger of imports; None: it is read from the store.
-        change: the id of the change that the sync is, or is a part of; None: a new one.
     """
 
+    _record: FolderRecord  # as the present round read it
+
     def __init__(
-        self,
-        store: ChunkStore,
-        folder: FolderPlace,
-        options: SyncOptions,
-        *,
-        known_as: str | None = None,
-        ask: bool = False,
-        follow: bool = False,
-        archive_all: bool = False,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-        ledger: Ledger | None = None,
-        change: str | None = None,
+        self, target: WriteTarget, folder: FolderPlace, options: SyncOptions, progress: Progress | None = None
     ) -> None:
-        self._store = store
-        self.folder = folder
+        self._target, self._store, self._ledger = target, target.store, target.ledger
+        self.folder, self._options, self._progress = folder, options, progress
         self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
-        self._known = FolderName(store, self._root, known_as)
+        self._known = FolderName(self._store, self._root, options.known_as)
         self._name = self._known.name
-        if (ask or follow) and known_as is None:
+        if options.unrecorded != "new" and options.known_as is None:
             self._known.refuse_taken()
-        self._asks = ask and known_as is None and self._known.is_new
-        self._follows = follow and self._known.is_new
-        self._archive_all = archive_all
-        self._options = options
-        self._progress = progress
-        self._dry_run = dry_run
-        self._reader = DocumentReader(folder, self._name, options, store.config)
-        self._change_id = change or new_change_id()
-        self._written = 0
+        config = self._store.config
+        analysis = AnalysisTask(config.ingest, config.secrets, config.search.language)
+        self._reader = DocumentReader(str(folder.path), self._name, options, analysis)
+        self._is_written = False
+        self._problems: list[ImportProblem] = []
         self._read: dict[str, Entry] = {}
         self._live: dict[str, FileEntry] | None = None
-        self._ledger = ledger or Ledger(store.backend.files(store.namespace), write=not dry_run)
-        self._in_folder = store.backend.files(store.namespace).path(LEDGER) is not None
-        self.report = FolderReport(clean(self._root), dry_run)
-        self._writer = DocumentWriter(store, self._known, self._reader, self.report)
+        self.report = FolderReport(clean(self._root), target.dry_run)
+        self._writer = DocumentWriter(self._store, self._known, self._reader, self.report)
 
     @property
     def created(self) -> list[str]:
@@ -110,55 +86,51 @@ class FolderSync:
             ConflictError: the documents of a folder without a record are recorded of another one, which is not there.
             StorageError: the store cannot be written; the files processed so far are stored.
         """
-        problems: list[ImportProblem] = []
         for number in range(_ROUNDS):
-            record = FolderRecord(self._store.files, self._name)
-            if record.in_conflict and not self._dry_run:
-                with self._changing():
-                    record.settle()
-                self._written += 1
-            problems = []
-            if self._follows and number == 0:
-                record = self._followed(record, list(listed()))
-            changes = self._changes(record, list(listed()), problems, first=number == 0)
-            postponed = self._apply_all(record, changes, problems)
+            self._problems = []
+            self._record = FolderRecord(self._store.files, self._name)
+            if self._record.in_conflict and not self._target.dry_run:
+                with self._target.changing():
+                    self._record.settle()
+                self._is_written = True
+            if self._options.unrecorded == "follow" and self._known.is_new and number == 0:
+                self._follow(list(listed()))
+            postponed = self._apply_all(self._changes(list(listed()), first=number == 0))
             if not postponed:
                 break
         else:
-            problems += [
+            self._problems += [
                 ImportProblem(path, "it changed each time while it was read") for path in sorted(postponed)
             ]
-        if not self._dry_run:
-            record = self._link_documents(record)
+        if not self._target.dry_run:
+            self._link_documents()
             if not self._known.is_noted:
-                with self._changing():
+                with self._target.changing():
                     self._known.note()
-                self._written += 1
+                self._is_written = True
             self._known.note_machine()
         self._ledger.flush()
-        self.report.refused = [ImportProblem(clean(one.where), one.reason) for one in problems]
-        if self._written and not self._dry_run:
-            self.report.change = self._change_id
-        self._list(record)
+        self.report.refused = [ImportProblem(clean(one.where), one.reason) for one in self._problems]
+        if self._is_written:
+            self.report.change = self._target.change
+        self._list()
         return self.report
 
-    def _followed(self, record: FolderRecord, listed: Sequence[Entry | ImportProblem]) -> FolderRecord:
-        """Return the record of the folder that was moved here, or else the given one."""
+    def _follow(self, listed: Sequence[Entry | ImportProblem]) -> None:
+        """Continue the record of the folder that was moved here, if one was."""
         moved = self._known.moved_from(self._reader.digests(one for one in listed if isinstance(one, Entry)))
-        if moved is None:
-            return record
-        self._known.follow(moved)
-        self._name, self.report.moved_from = moved, moved
-        self._reader.root = moved
-        return FolderRecord(self._store.files, moved)
+        if moved is not None:
+            self._known.follow(moved)
+            self._name = self._reader.root = self.report.moved_from = moved
+            self._record = FolderRecord(self._store.files, moved)
 
-    def _list(self, record: FolderRecord) -> None:
+    def _list(self) -> None:
         """Add the currently recorded files and chunks to the report."""
         report = self.report
-        if self._dry_run:
+        if report.dry_run:
             report.files = report.unchanged + len(report.arrived)
         else:
-            live = [entry for path, entry in sorted(record.live().items()) if path in self._read]
+            live = [entry for path, entry in sorted(self._record.live().items()) if path in self._read]
             report.files = len(live)
             ids = dict.fromkeys(piece.id for entry in live for piece in entry.pieces)
             report.chunk_ids = list(ids)[:MAX_LISTED]
@@ -175,22 +147,15 @@ class FolderSync:
 
     # --- detecting changes -----------------------------------------------------------------------------
 
-    def _changes(
-        self,
-        record: FolderRecord,
-        listed: Sequence[Entry | ImportProblem],
-        problems: list[ImportProblem],
-        *,
-        first: bool,
-    ) -> list[FileChange]:
-        live = record.live()
-        self._writer.recorded = record.ids()
+    def _changes(self, listed: Sequence[Entry | ImportProblem], *, first: bool) -> list[FileChange]:
+        live = self._record.live()
+        self._writer.recorded = self._record.ids()
         present: dict[str, str] = {}
         self._read = {}
         lost: set[str] = set()
         for entry in listed:
             if isinstance(entry, ImportProblem):
-                problems.append(entry)
+                self._problems.append(entry)
                 continue
             self._read[entry.name] = entry
             unit = self._unit_of(entry)
@@ -198,20 +163,18 @@ class FolderSync:
             if mark != entry.mark or not digest or entry.name not in live:
                 try:
                     digest = self._reader.digest(entry)
-                except NotText as error:
-                    problems.append(ImportProblem(entry.name, str(error)))
-                    lost.add(entry.name)  # the file is no longer text
-                    continue
                 except Unreadable as error:
-                    problems.append(ImportProblem(entry.name, str(error)))
+                    self._problems.append(ImportProblem(entry.name, str(error)))
+                    if isinstance(error, NotText):
+                        lost.add(entry.name)  # the file is no longer text
                     continue
                 if entry.settled:
                     self._ledger.note(unit, f"{entry.mark}={digest}")
             present[entry.name] = digest
-        if self._asks and first:
+        if self._options.unrecorded == "ask" and self._known.is_new and first:
             self._known.refuse_known(present.values())
         lost = {path for path in live if path not in present and (path in lost or self._is_missing(path))}
-        changes = plan(live, record.archived(), present, lost)
+        changes = plan(live, self._record.archived(), present, lost)
         if first and any(one.former is not None for one in changes):
             self._known.refuse_another_machine()
         changed = {change.path for change in changes}
@@ -231,38 +194,30 @@ class FolderSync:
 
     # --- applying changes ------------------------------------------------------------------------------
 
-    def _apply_all(
-        self, record: FolderRecord, changes: list[FileChange], problems: list[ImportProblem]
-    ) -> set[str]:
+    def _apply_all(self, changes: list[FileChange]) -> set[str]:
         """Apply the changes; return the paths that have to be checked again in the next round."""
         postponed: set[str] = set()
-        done = 0
         lot: list[list[ChangedDocument]] = []
         weight = 0
         changes = self._with_renames(changes)
-        emptied = 0 if self._archive_all else number_emptied(changes, record.live(), self._read)
+        emptied = 0 if self._options.archive_all else number_emptied(changes, self._record.live(), self._read)
         if emptied:
             reason = f"none of its {emptied:,} documents is there: all are kept, and none is added"
             reason += " (remember --folder PATH --archive-all archives them)"
-            problems.append(ImportProblem(_WHOLE, reason))
+            self._problems.append(ImportProblem(_WHOLE, reason))
             self.report.failed.append(_WHOLE)
             changes = []  # with a new document, the next sync would take the others for removed one by one
         gathered = groups(changes)
         texts = self._texts(change for group in gathered for change in group)
-        for group in gathered:
+        for number, group in enumerate(gathered, 1):
             documents = [self._prepared(change, texts) for change in group]
             lot.append(documents)
             weight += sum(document.weight for document in documents)
-            if weight >= _PIECES_PER_COMMIT:
-                postponed |= self._commit(record, lot, problems)
-                done += len(lot)
+            if weight >= _PIECES_PER_COMMIT or number == len(gathered):
+                postponed |= self._commit(lot)
                 lot, weight = [], 0
                 if self._progress:
-                    self._progress(done, len(gathered))
-        if lot:
-            postponed |= self._commit(record, lot, problems)
-            if self._progress:
-                self._progress(len(gathered), len(gathered))
+                    self._progress(number, len(gathered))
         return postponed
 
     def _with_renames(self, changes: list[FileChange]) -> list[FileChange]:
@@ -275,7 +230,7 @@ class FolderSync:
         for change in added:
             text = self._prepared(change, texts).text
             if change.path is not None and text is not None:
-                contents = [piece.content for piece in text.analysed.pieces]
+                contents = [piece.content for piece, _ in text.ready.pieces]
                 read[change.path] = NewFile([digest for digest, _ in text.pieces], contents)
         return with_renames(changes, read, lambda ids: self._store.get_many(ids, track=False))
 
@@ -291,10 +246,7 @@ class FolderSync:
             for change in changes
             if change.path is not None and self._is_read(change)
         ]
-        language = self._store.config.search.language if self._in_folder else None
-        return analysed_documents(
-            self.folder, self._name, self._options, self._store.config, files, language=language
-        )
+        return self._reader.texts(files, self._store.config.store.processes)
 
     def _prepared(self, change: FileChange, texts: Iterator[AnalysedDocument]) -> ChangedDocument:
         """Return a change with the text of its file, if that must be read."""
@@ -305,52 +257,49 @@ class FolderSync:
         if not self._is_read(change):
             return document
         found = next(texts)
-        document.text, document.refused, document.segments = found.text, found.refused, found.segments
-        if found.text is None and found.refused is None:
+        document.refused = found.refused
+        try:
+            document.text = ready_text(self._store, found, self._options)
+        except InputError as error:
+            document.refused = str(error)
+        if document.text is None and document.refused is None:
             # It changed after it was listed: left for the next round
             document.entry = replace(entry, mark="")
         return document
 
-    def _commit(
-        self, record: FolderRecord, lot: list[list[ChangedDocument]], problems: list[ImportProblem]
-    ) -> set[str]:
+    def _commit(self, lot: list[list[ChangedDocument]]) -> set[str]:
         """Apply some groups of changes in one transaction; return the paths to check again in the next round."""
         postponed: set[str] = set()
         while lot:
-            self._writer.report = FolderReport(self.report.folder, self._dry_run)
+            self._writer.report = FolderReport(self.report.folder, self.report.dry_run)
             try:
-                done, changed_meanwhile = self._transaction(record, lot)
+                done, changed_meanwhile = self._transaction(lot)
             except InputError as error:
                 if len(lot) > 1:
                     break
                 paths = dict.fromkeys(path for document in lot[0] for path in document.change.paths)
-                problems += [ImportProblem(path, error.message) for path in paths]
+                self._problems += [ImportProblem(path, error.message) for path in paths]
                 self.report.failed += map(clean, paths)
                 return postponed
-            problems += self._writer.report.refused
+            self._problems += self._writer.report.refused
             self.report.add(self._writer.report)
             postponed |= changed_meanwhile
             lot = lot[done:]
         # The store refused one of the groups: apply each in a separate transaction.
-        return postponed.union(*(self._commit(record, [group], problems) for group in lot))
+        return postponed.union(*(self._commit([group]) for group in lot))
 
-    def _transaction(self, record: FolderRecord, lot: list[list[ChangedDocument]]) -> tuple[int, set[str]]:
+    def _transaction(self, lot: list[list[ChangedDocument]]) -> tuple[int, set[str]]:
         """Apply the first groups of changes; return their number, and the paths to check again in the next round."""
-        if self._dry_run:
+        if self._target.dry_run:
             for document in (one for group in lot for one in group):
                 self._writer.apply(document)
             return len(lot), set()
         postponed: set[str] = set()
-        within = self._store.backend.in_transaction
-        ahead = {
-            document.text.key(number): segments
-            for group in lot
-            for document in group
-            if document.text is not None
-            for (_, number), segments in zip(document.text.pieces, document.segments, strict=False)
-        }
+        record, within = self._record, self._store.backend.in_transaction
+        texts = (document.text for group in lot for document in group)
+        ahead = dict(one for text in texts if text is not None for one in text.ahead())
         done = 0
-        with preencoded_segments(ahead), self._changing():
+        with preencoded_segments(ahead), self._target.changing():
             record.refresh(path for group in lot for one in group for path in one.change.paths)
             parts: set[int] = set()
             with self._writer.linking([document for group in lot for document in group]):
@@ -359,7 +308,7 @@ class FolderSync:
                     if done and not within and monotonic() > until:
                         break
                     done += 1
-                    if not all(self._is_current(record, document, group) for document in group):
+                    if not all(self._is_current(document, group) for document in group):
                         postponed.update(path for document in group for path in document.change.paths)
                         continue
                     for document in group:
@@ -370,43 +319,28 @@ class FolderSync:
                         if made is not None:
                             parts.add(record.put(made))
             record.write(parts)
-        self._written += len(parts)
+        self._is_written |= bool(parts)
         return done, postponed
 
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Write in a transaction that belongs to the change of this sync."""
-        within = self._store.backend.in_transaction
-        with self._store.files.transaction() as transaction:
-            if within:
-                self._change_id = transaction.change.id
-            else:
-                transaction.change.id = self._change_id
-                transaction.change.continues = self._written > 0
-            yield
-
-    def _link_documents(self, record: FolderRecord) -> FolderRecord:
-        """Update the links between documents by the record of all files; return the record after that."""
+    def _link_documents(self) -> None:
+        """Update the links between documents by the record of all files."""
         for number in range(_ROUNDS):
-            if number or self._written:
-                record = FolderRecord(self._store.files, self._name)
-            changed = relinked(record.live())
+            if number or self._is_written:
+                self._record = FolderRecord(self._store.files, self._name)
+            changed = relinked(self._record.live())
             if not changed:
                 break
             while changed:
-                with self._changing():
-                    done, linked = link_some(self._store, record, changed[:_PIECES_PER_COMMIT])
+                with self._target.changing():
+                    done, linked = link_some(self._store, self._record, changed[:_PIECES_PER_COMMIT])
                 self.report.chunks_linked += linked
-                self._written += done
+                self._is_written = True
                 changed = changed[done:]
-        return record
 
-    def _is_current(
-        self, record: FolderRecord, document: ChangedDocument, group: Sequence[ChangedDocument]
-    ) -> bool:
+    def _is_current(self, document: ChangedDocument, group: Sequence[ChangedDocument]) -> bool:
         """Return whether the file and its record, read under the lock, are unchanged since the change was planned."""
         change, former = document.change, document.change.former
-        if former is not None and not record.has_entry(former):
+        if former is not None and not self._record.has_entry(former):
             return False
         left = former is not None and not former.archived and former.path != change.path
         if former is not None and left and not any(one.change.path == former.path for one in group):
@@ -419,7 +353,7 @@ class FolderSync:
                 return False
         if change.path is None:
             return True
-        taken = record.entry(change.path)
+        taken = self._record.entry(change.path)
         if taken is not None and all(one.change.former != taken for one in group):
             return False  # another process recorded this file meanwhile
         return document.entry is not None and self._is_unchanged_since_read(document.entry, change.digest)

@@ -95,9 +95,13 @@ class DocumentWriter:
         if any(document.change.former or self._may_have_chunks(document.change) for document in documents):
             yield
             return
+        drafts: list[Chunk] = []
+        digests: dict[str, str] = {}
         for document in documents:
             document.draft(self._store)
-        with self._index.held([draft for document in documents for draft in document.drafts.values()]):
+            drafts += document.drafts.values()
+            digests |= {key[0]: one.normalised for key, one in document.text.ahead()} if document.text else {}
+        with self._index.held(drafts, digests):
             yield
 
     def _may_have_chunks(self, change: FileChange) -> bool:
@@ -224,7 +228,7 @@ class DocumentWriter:
         superseded += removed
         used = {piece.id for piece in pieces}
         kept = [piece for piece in (*(former.former if former else ()), *superseded) if piece.id not in used]
-        self.report.found(text.analysed.screened)
+        self.report.found(text.analysed.text.screened)
         if text.notice:
             self.report.notices.append(ImportProblem(clean(change.path), text.notice))
         if former is not None and former.erased and any(piece not in old for piece in pieces):
@@ -251,8 +255,9 @@ class DocumentWriter:
     ) -> None:
         about = chunk.metadata
         others = {name: value for name, value in about.provenance.items() if name not in _POSITION_FIELDS}
-        origin, conversation = {**others, **text.origin(number)}, text.fields["conversation_id"]
-        extra = dict(text.extra)
+        _, fields = text.ready.pieces[number]
+        origin, conversation = {**others, **fields["provenance"]}, fields["conversation_id"]
+        extra = dict(text.ready.extra)
         if former is not None and former.title and not text.title:
             extra["title"] = None
         dropped = set(former.tags if former else ()).difference(text.tags)
@@ -276,7 +281,7 @@ class DocumentWriter:
         With ``branches`` it holds again, too, so that branches that take turns leave no copies.
         """
         now = format_time(self._store.clock())
-        reason = f"{text.fields['provenance']['path']} was changed"
+        reason = f"{text.ready.pieces[number][1]['provenance']['path']} was changed"
         again = None if earlier is None or former is None else self._again(earlier, former)
         if again is not None:
             self._update_position(again, text, number, former)
@@ -312,14 +317,14 @@ class DocumentWriter:
         self, text: DocumentText, number: int, draft: Chunk | None, links: Sequence[ChunkLinks] = ()
     ) -> str:
         """Store a piece as a new chunk, ``draft`` if it exists already; return its id, empty in a dry run."""
-        piece = text.analysed.pieces[number]
+        piece, fields = text.ready.pieces[number]
         self.report.chunks_created += 1
         self.report.tokens += piece.tokens
         if self._dry_run:
             return ""
         chunk = store_piece(
             self._store, self._linker if draft is None else self._quick_linker, piece,
-            {} if draft else text.piece_fields(number), text.extra, links, draft=draft,
+            fields, text.ready.extra, links, draft=draft,
         )  # fmt: skip
         if len(self.created) < MAX_LISTED:
             self.created.append(chunk.id)

@@ -21,6 +21,7 @@ from rlm_mem.interchange.places import Entry, FolderPlace, path_errors
 from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.interchange.report import FolderReport
+from rlm_mem.interchange.target import WriteTarget
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.telemetry import observed
@@ -92,7 +93,7 @@ def sync_folder(
         else tuple(check_items(patterns_option, "patterns"))
     )
     conversation, kind = options.get("conversation_id"), options.get("chunk_type")
-    occurred_at, trust = options.get("occurred_at"), options.get("trust")
+    occurred_at, trust, known_as = options.get("occurred_at"), options.get("trust"), options.get("known_as")
     if kind is not None:
         store.types.check_chunk(kind, {})
     wanted = SyncOptions(
@@ -104,18 +105,13 @@ def sync_folder(
         secrets=check_action(options.get("secrets")),
         trust=None if trust is None else check_trust(trust),
         again=check_flag(options.get("again", False), "again"),
+        known_as=None if known_as is None else check_text(known_as, "known_as", max_length=_MAX_NAME),
+        unrecorded="ask",
+        archive_all=check_flag(options.get("archive_all", False), "archive_all"),
     )
     dry_run = check_flag(options.get("dry_run", False), "dry_run")
-    known_as = options.get("known_as")
     sync = FolderSync(
-        store,
-        folder,
-        wanted,
-        known_as=None if known_as is None else check_text(known_as, "known_as", max_length=_MAX_NAME),
-        ask=True,
-        archive_all=check_flag(options.get("archive_all", False), "archive_all"),
-        dry_run=dry_run,
-        progress=check_function(progress, "progress"),
+        WriteTarget(store, dry_run=dry_run), folder, wanted, check_function(progress, "progress")
     )
     return sync.run(lambda: _chosen(folder, patterns))
 
@@ -196,9 +192,9 @@ def watch_entries(
     act: Callable[[bool], None],
     *,
     seconds: float,
-    stop: Callable[[], bool],
-    sleep: Callable[[float], object],
-    settled: float,
+    stop: Callable[[], bool] = lambda: False,
+    sleep: Callable[[float], object] = time.sleep,
+    settled: float = SETTLE_SECONDS,
 ) -> None:
     """Call ``act(True)`` now, and ``act(False)`` when a listed file appears, disappears, changes or becomes unreadable.
 

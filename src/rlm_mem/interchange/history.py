@@ -5,7 +5,7 @@ An imported audit log is as trustworthy as its source: an import without ``histo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -24,12 +24,12 @@ from rlm_mem.interchange.records import (
     Record,
     rename_references,
 )
-from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
 from rlm_mem.store.core.records import IMPORTED
 from rlm_mem.store.core.revising import screened_chunk
 
 if TYPE_CHECKING:
+    from rlm_mem.interchange.target import ImportTarget
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 FOLDER = "history/"
@@ -83,25 +83,12 @@ class HistoryAdopter:
     """Writes versions and events to a store that already has the chunks.
 
     Only ``dry_run``, ``keep_namespaces``, ``secrets`` and ``trust`` of the options apply.
-
-    Args:
-        renamed, planned: as those of ``Adopter``.
     """
 
-    def __init__(
-        self,
-        store: ChunkStore,
-        report: ImportReport,
-        options: ImportOptions,
-        renamed: Mapping[str, Mapping[str, str]],
-        planned: Mapping[str, int],
-    ) -> None:
-        self._store = store
-        self._report = report
-        self._options = options
-        self._renamed = renamed
-        self._planned = planned
-        self._target = cache(partial(NamespaceWriter, store))
+    def __init__(self, target: ImportTarget) -> None:
+        self._store, self._report, self._options = target.store, target.report, target.options
+        self._renamed, self._planned = target.renamed, target.planned
+        self._target = cache(partial(NamespaceWriter, target.store))
         self._read: set[bytes] = set()
         self._pending: list[dict[str, Any]] = []
 

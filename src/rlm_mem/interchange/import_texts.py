@@ -1,11 +1,14 @@
-"""Stores the notes and dialogues of an import; those that replace a former text archive what it no longer has."""
+"""Stores the notes and dialogues of an import; those that replace a former text archive what it no longer has.
+
+These are not documents of a folder, which ``folder_sync`` keeps in step: a file or an archive that is imported alone
+does not show which others are gone or renamed, and a chat only grows. So what became of each is in the ledger.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -17,8 +20,7 @@ from rlm_mem.ingest.chunking import analyse
 from rlm_mem.ingest.filling import remember_many
 from rlm_mem.ingest.remember import RememberResult
 from rlm_mem.interchange.records import Dialogue, Note
-from rlm_mem.interchange.report import ImportOptions, ImportReport, Ledger
-from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.interchange.target import ImportTarget
 
 _CONTENT = attrgetter("content")
 
@@ -86,29 +88,11 @@ def text_of(record: Dialogue | Note, reading: FileReading) -> ImportedText:
 
 
 class TextImporter:
-    """Stores notes and dialogues, or in a dry run counts what would be stored.
+    """Stores notes and dialogues, or in a dry run counts what would be stored."""
 
-    Args:
-        ledger: knows what was imported before, and what became of it.
-        changing: begins a transaction of the import.
-        change: the id of the change that the import is.
-    """
-
-    def __init__(
-        self,
-        store: ChunkStore,
-        report: ImportReport,
-        options: ImportOptions,
-        ledger: Ledger,
-        changing: Callable[[], AbstractContextManager[None]],
-        change: str,
-    ) -> None:
-        self._store = store
-        self._report = report
-        self._options = options
-        self._ledger = ledger
-        self._changing = changing
-        self._change_id = change
+    def __init__(self, target: ImportTarget) -> None:
+        self._target, self._ledger = target, target.ledger
+        self._store, self._report, self._options = target.store, target.report, target.options
 
     def store_all(self, texts: Sequence[ImportedText]) -> None:
         """Store notes and dialogues, in this order; each that replaces another in a separate transaction."""
@@ -127,7 +111,7 @@ class TextImporter:
             elif former:
                 self._store_new(list(new.values()))
                 new.clear()
-                with self._changing():
+                with self._target.changing():
                     self._store_new([text])
             else:
                 new[text.unit] = text
@@ -150,7 +134,7 @@ class TextImporter:
             progress=lambda _done, _total: (
                 None if self._store.backend.in_transaction else self._ledger.flush()
             ),
-            change=self._change_id,
+            change=self._target.change,
         )
 
     def _stored(self, text: ImportedText, result: RememberResult) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from functools import cache
 from itertools import islice
 from pathlib import Path
 
 from rlm_mem.arguments import check_flag
-from rlm_mem.chunk import Chunk, new_change_id
+from rlm_mem.chunk import Chunk
 from rlm_mem.chunk.types import check_trust
 from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError, NotFoundError
@@ -42,7 +42,8 @@ from rlm_mem.interchange.records import (
     file_conversation,
     relocate,
 )
-from rlm_mem.interchange.report import ImportOptions, ImportReport, Ledger
+from rlm_mem.interchange.report import ImportOptions, ImportReport
+from rlm_mem.interchange.target import ImportTarget
 from rlm_mem.interchange.twins import Twins
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore, open_store
@@ -118,14 +119,14 @@ def import_source(
     place.label = label
     keep_namespaces = keep_namespaces and not store.confined
     options = ImportOptions(dry_run, keep_namespaces, replace, again, history, duplicates, secrets, trust)
+    report = ImportReport(str(place.path) if label is None else label, dry_run)
     quiet = copy(store)
     quiet.on_secret = _ignore_secret
-    run = _Import(quiet, place, options, progress)
     try:
-        run.all_files(format_)
+        _Import(ImportTarget(quiet, options, report), place, format_, progress).all_files()
     finally:
         place.close()
-    return run.report
+    return report
 
 
 def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None) -> list[Chunk]:
@@ -158,42 +159,29 @@ def _ignore_secret(_chunk_id: str, _screened: Screened) -> None:
 
 
 class _Import:
-    """One import: reads the files of a source in order, and stores their records in lots."""
+    """One import: reads the files of a source in order, and stores their records in lots.
+
+    Args:
+        format_: reads every file; None: the format of each is detected.
+    """
 
     def __init__(
-        self, store: ChunkStore, place: Place, options: ImportOptions, progress: Progress | None
+        self, target: ImportTarget, place: Place, format_: Format | None, progress: Progress | None
     ) -> None:
-        self.report = ImportReport(str(place.path) if place.label is None else place.label, options.dry_run)
-        self._store = store
-        self._place = place
-        self._options = options
-        self._progress = progress
-        self._ledger = Ledger(store.backend.files(store.namespace), write=not options.dry_run)
+        self._target, self._ledger = target, target.ledger
+        self._store, self._report, self._options = target.store, target.report, target.options
+        self._place, self._format, self._progress = place, format_, progress
         self._entries: list[Entry] = []
-        self._format: Format | None = None
-        twins = Twins(store, self._ledger, cache(self._ids_of_source))
-        self._adopter = Adopter(store, self.report, options, twins)
-        self._files = FileAdopter(store, self.report, options, self._adopter.renamed)
-        self._history = (
-            HistoryAdopter(store, self.report, options, self._adopter.renamed, self._adopter.planned)
-            if options.history
-            else None
-        )
-        self._change_id = new_change_id()
-        self._texts = TextImporter(store, self.report, options, self._ledger, self._changing, self._change_id)
+        self._names: frozenset[str] = frozenset()
+        self._adopter = Adopter(target, Twins(target, cache(self._ids_of_source)))
+        self._files = FileAdopter(target)
+        self._history = HistoryAdopter(target) if self._options.history else None
+        self._texts = TextImporter(target)
         self._documents: FolderSync | None = None
         if isinstance(place, FolderPlace) and place.label is None:
-            sync_options = SyncOptions(secrets=options.secrets, again=options.again)
-            self._documents = FolderSync(
-                store,
-                place,
-                sync_options,
-                follow=True,
-                dry_run=options.dry_run,
-                ledger=self._ledger,
-                change=self._change_id,
-            )
-        self._detector = Detector(self.report.problem)
+            how = SyncOptions(secrets=self._options.secrets, again=self._options.again, unrecorded="follow")
+            self._documents = FolderSync(target, place, how)
+        self._detector = Detector(self._report.problem)
         self._waiting: list[tuple[ImportedChunk | Dialogue | Note, FileReading]] = []
         self._waiting_chars = 0
         self._read: list[FileReading] = []
@@ -204,16 +192,16 @@ class _Import:
 
     # --- files -----------------------------------------------------------------------------------------
 
-    def all_files(self, format_: Format | None) -> None:
-        """Read every file of the source, as ``format_`` unless it is None."""
-        entries, self._format = self._entries, format_
+    def all_files(self) -> None:
+        """Read every file of the source."""
+        report, entries = self._report, self._entries
         for found in self._place.entries():
             if isinstance(found, ImportProblem):
-                self.report.problem(found.where, found.reason)
+                report.problem(found.where, found.reason)
             else:
                 entries.append(found)
-        names = frozenset(entry.name for entry in entries)
-        self._layout = layout_of(names)
+        self._names = frozenset(entry.name for entry in entries)
+        self._layout = layout_of(self._names)
         # A former version needs its chunk in the store, and a file the new ids of those that it names.
         entries.sort(
             key=lambda entry: (
@@ -225,28 +213,25 @@ class _Import:
         for entry in entries:
             before = self._done
             try:
-                if self._file(entry, names):
+                if self._file(entry):
                     documents.append(entry)
                     continue
             except Unreadable as error:
-                self.report.problem(self._place.name(entry), str(error))
+                report.problem(self._place.name(entry), str(error))
             self._count_bytes(before + entry.size - self._done)
         self._flush()
-        self._follow_renamed(names)
-        self._adopter.agree(self._changing)
+        self._follow_renamed()
+        self._adopter.agree()
         self._join_namespaces()
         if self._documents is not None:
             self._sync_documents(self._documents, documents)
         if self._history is not None:
             self._history.flush()
         self._ledger.flush()
-        if not (self.report.files or self.report.unchanged_files or self.report.problem_count):
-            self.report.problem(self.report.source, "contains nothing that can be imported")
-        report = self.report
-        if not report.dry_run and (
-            report.created or report.updated or report.archived or report.superseded or report.restored
-        ):
-            report.change = self._change_id
+        if not (report.files or report.unchanged_files or report.problem_count):
+            report.problem(report.source, "contains nothing that can be imported")
+        if not report.dry_run and (report.touched or report.superseded):
+            report.change = self._target.change
         report.finished = True
 
     def _sync_documents(self, sync: FolderSync, documents: Sequence[Entry]) -> None:
@@ -258,7 +243,7 @@ class _Import:
                 if entry is not None:
                     yield entry
 
-        found, report = sync.run(present), self.report
+        found, report = sync.run(present), self._report
         report.documents = found
         touched = len(found.arrived)
         report.files += touched
@@ -274,40 +259,41 @@ class _Import:
             report.problem(problem.where, problem.reason)
         self._count_bytes(self._total - self._done)
 
-    def _file(self, entry: Entry, names: frozenset[str]) -> bool:
+    def _file(self, entry: Entry) -> bool:
         """Read a file; or return True if it is a note of a folder, which is synced instead."""
         if self._documents is not None and self._format is None and self._documents.is_unchanged(entry):
             return True
         unit = f"file:{os.path.abspath(self._place.path)}!{entry.name}"  # noqa: PTH100 - links are kept as named
         if not self._options.again and self._ledger.mark(unit) == entry.mark:
-            self.report.unchanged_files += 1
+            self._report.unchanged_files += 1
             return False
         found, head = self._format_of(entry, self._detector)
         if found is None or (found.name == "history" and self._history is None):
             reason = unknown_reason(head) if head else None
             # Pictures and programs among notes are expected; a file that is imported on its own should be readable.
-            if reason is None and head and len(names) == 1:
+            if reason is None and head and len(self._names) == 1:
                 reason = "not of a format that can be imported"
             # An export of chats has files about the account and its settings beside them.
             beside = entry.name.rpartition("/")[0]
             if reason is None or (
-                reason is NO_MEMORIES and f"{beside}{'/' * bool(beside)}conversations.json" in names
+                reason is NO_MEMORIES and f"{beside}{'/' * bool(beside)}conversations.json" in self._names
             ):
-                self.report.passed_over += 1
+                self._report.passed_over += 1
             else:
-                self.report.problem(self._place.name(entry), reason)
+                self._report.problem(self._place.name(entry), reason)
             return False
         if found.name in _DOCUMENTS and self._documents is not None:
             return True
-        self.report.files += 1
-        self.report.formats[found.name] = self.report.formats.get(found.name, 0) + 1
+        self._report.files += 1
+        self._report.formats[found.name] = self._report.formats.get(found.name, 0) + 1
         reading = FileReading(unit, entry.mark)
 
         def problem(where: str, reason: str) -> None:
             reading.failed = True
-            self.report.problem(where, reason)
+            self._report.problem(where, reason)
 
-        source = self._source(entry, names, self._count_bytes, problem)
+        source = self._source(entry)
+        source.moved, source.problem = self._count_bytes, problem
         records = 0
         for record in found.read(source):
             records += 1
@@ -333,57 +319,38 @@ class _Import:
 
     def _ids_of_source(self) -> frozenset[str]:
         """Return the ids of the chunks in all files, those that need not be imported again included."""
-        names, detector = frozenset(entry.name for entry in self._entries), Detector()
-        found: set[str] = set()
+        detector, found = Detector(), set[str]()
         for entry in self._entries:
             with suppress(Unreadable):  # reported where it is imported
                 format_, _ = self._format_of(entry, detector)
                 if format_ is not None and format_.name not in _DOCUMENTS:
-                    records = format_.read(self._source(entry, names, lambda _: None, lambda *_: None))
-                    found.update(one.chunk.id for one in records if isinstance(one, ImportedChunk))
+                    found.update(one.chunk.id for one in self._chunks_in(entry, format_))
         return frozenset(found)
 
-    def _source(
-        self,
-        entry: Entry,
-        names: frozenset[str],
-        moved: Callable[[int], None],
-        problem: Callable[[str, str], None],
-    ) -> SourceFile:
-        return SourceFile(
-            self._place,
-            entry,
-            conversation=self._conversation(entry),
-            max_text=self._store.config.ingest.max_content_bytes,
-            names=names,
-            moved=moved,
-            problem=problem,
-        )
+    def _chunks_in(self, entry: Entry, format_: Format) -> Iterator[ImportedChunk]:
+        """Yield the chunks of a file, whose problems are reported where it is imported."""
+        with suppress(Unreadable):
+            for record in format_.read(self._source(entry)):
+                if isinstance(record, ImportedChunk):
+                    yield record
 
-    def _follow_renamed(self, names: frozenset[str]) -> None:
+    def _source(self, entry: Entry) -> SourceFile:
+        max_text = self._store.config.ingest.max_content_bytes
+        return SourceFile(self._place, entry, self._conversation(entry), max_text, self._names)
+
+    def _follow_renamed(self) -> None:
         """Read the chunks again where ids of some were taken, so that the others name them by their new ids.
 
         Any chunk may name any other one, so the new ids are only known at the end of the source.
         """
-        if not self._adopter.renamed or self._options.dry_run:
+        if not self._target.renamed or self._options.dry_run:
             return
         for entry, format_ in self._with_chunks:
-            with suppress(Unreadable):  # reported before
-                records = format_.read(self._source(entry, names, lambda _: None, lambda *_: None))
-                chunks = (one for one in records if isinstance(one, ImportedChunk))
-                while lot := list(islice(chunks, _RECORDS_PER_COMMIT)):
-                    with self._changing():
-                        for record in lot:
-                            self._adopter.follow(record)
-
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Write chunks in a transaction; those of an import are one change."""
-        within = self._store.backend.in_transaction
-        with self._store.backend.transaction(self._store.namespace) as transaction:
-            if not within:
-                transaction.change.id = self._change_id
-            yield
+            chunks = self._chunks_in(entry, format_)
+            while lot := list(islice(chunks, _RECORDS_PER_COMMIT)):
+                with self._target.changing():
+                    for record in lot:
+                        self._adopter.follow(record)
 
     def _join_namespaces(self) -> None:
         """Name the namespaces of the change in the log of each, so that an undo in one takes back all of them.
@@ -393,7 +360,7 @@ class _Import:
         names, store = sorted(self._adopter.namespaces), self._store
         if len(names) < 2:
             return
-        with self._changing():
+        with self._target.changing():
             for name in names:
                 with store.backend.transaction(name) as transaction:
                     line = audit_line("import", store.clock(), store.actor, name)
@@ -435,9 +402,9 @@ class _Import:
     def _take_record(self, record: Record, reading: FileReading) -> None:
         if isinstance(record, ImportProblem):
             reading.failed = True
-            self.report.problem(record.where, record.reason)
+            self._report.problem(record.where, record.reason)
         elif isinstance(record, ImportNotice):
-            self.report.notices.append(record)
+            self._report.notices.append(record)
         elif isinstance(record, Asset):
             self._flush()  # it may name them
             with self._watching(reading):
@@ -463,15 +430,15 @@ class _Import:
     @contextmanager
     def _watching(self, reading: FileReading) -> Iterator[None]:
         """Mark a file if it has a problem, or a chunk whose new id others need: it is read and reported again."""
-        before = self.report.problem_count, self._adopter.renamed_count
+        before = self._report.problem_count, self._adopter.renamed_count
         yield
-        reading.failed |= before != (self.report.problem_count, self._adopter.renamed_count)
+        reading.failed |= before != (self._report.problem_count, self._adopter.renamed_count)
 
     def _flush(self) -> None:
         """Store the waiting records, and record the files that were read completely."""
         waiting, self._waiting, self._waiting_chars = self._waiting, [], 0
         if waiting and isinstance(waiting[0][0], ImportedChunk):
-            with nullcontext() if self._options.dry_run else self._changing():
+            with self._target.changing():
                 for record, reading in waiting:
                     with self._watching(reading):
                         if isinstance(record, ImportedChunk):
@@ -536,8 +503,7 @@ def watch(
             report.problem(str(folder), NO_FOLDER)
         report.problems = unreported.of(report.problems)
         report.problem_count = len(report.problems)
-        changed = bool(report.created or report.updated or report.archived or report.restored)
-        if on_report and (first or changed or report.problems):
+        if on_report and (first or report.touched or report.problems):
             on_report(report)
 
     place = open_place(folder)

@@ -232,9 +232,14 @@ class ImportReport(_Report):
     finished: bool = False
 
     @property
+    def touched(self) -> bool:
+        """Whether any chunk was changed, or would be."""
+        return bool(self.created or self.updated or self.archived or self.restored)
+
+    @property
     def read_anything(self) -> bool:
         """Whether any item of the source was usable, in this or an earlier import."""
-        chunks = self.created or self.updated or self.known or self.kept or self.archived or self.restored
+        chunks = self.touched or self.known or self.kept
         files = self.persona_files or self.brain_files or self.unchanged_files
         return bool(chunks or files or self.versions or self.events)
 

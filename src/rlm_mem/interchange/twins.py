@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from rlm_mem.chunk import Chunk, content_hash, format_time
 from rlm_mem.chunk.types import expired
-from rlm_mem.interchange.report import Ledger
-from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.interchange.target import WriteTarget
 from rlm_mem.store.core.records import is_mirror
 
 
@@ -33,10 +32,8 @@ class Twins:
         ids: returns the ids of all chunks of the source, which are never taken for each other.
     """
 
-    def __init__(self, store: ChunkStore, ledger: Ledger, ids: Callable[[], Set[str]]) -> None:
-        self._backend = store.backend
-        self._clock = store.clock
-        self._ledger = ledger
+    def __init__(self, target: WriteTarget, ids: Callable[[], Set[str]]) -> None:
+        self._backend, self._clock, self._ledger = target.store.backend, target.store.clock, target.ledger
         self._ids = ids
 
     def of(self, source: tuple[str, str], chunk: Chunk) -> Twin | None:

@@ -146,9 +146,15 @@ def _sniff(head: FileHead) -> Claim:
     return Claim.LIKELY if kind_of(_path_of(head)) is not None and head.text.strip() else Claim.NO
 
 
+def kind_in(file: SourceFile) -> Kind | None:
+    """Return what a file of a source is for agents, by the name of the source and its path in that."""
+    return kind_of(f"{file.place.path.name}/{file.entry.name}")
+
+
 def _read(file: SourceFile) -> Iterator[Record]:
-    kind = kind_of(f"{file.place.path.name}/{file.entry.name}")
-    return read_agent_file(file, kind or "instructions")  # a file of another name is read by --format
+    return read_agent_file(
+        file, kind_in(file) or "instructions"
+    )  # a file of another name is read by --format
 
 
 FORMAT = Format("instructions", _sniff, _read, "instructions, memory banks and decisions for coding agents")
