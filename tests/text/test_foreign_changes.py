@@ -66,6 +66,7 @@ def odds(question: str, earlier: str, later: str) -> float:
             "Od środy chór prowadzi Ewa Lis, Jan Maj odszedł.",
         ),
         ("¿Dónde vive Marta?", "Marta vive en Sevilla.", "Marta se ha mudado a Bilbao."),
+        ("¿Qué coche tengo?", "Coche: Seat Ibiza", "Vendí el Ibiza y compré un Toyota Yaris."),
         ("Wo wohnt Jonas?", "Jonas wohnt in Bremen.", "Jonas ist nach Trier gezogen."),
         ("Dove abita Carla?", "Carla abita a Siena.", "Carla si è trasferita a Bari."),
     ],

@@ -66,14 +66,18 @@ ENDED = Expressions(
         spanish="ahora mudado mudada mudó cambiado cambiada cambió trasladado trasladada trasladó sustituido "
         "sustituida sustituyó reemplazado reemplazada reemplazó vendido vendida vendió renunció jubilado jubilada "
         "jubiló cancelado cancelada abandonado abandonada cambia traslada sustituye reemplaza vende renuncia jubila "
-        "deja cancela abandona",
+        "deja cancela abandona "
+        "mudé mudamos cambié cambiamos trasladé trasladamos sustituí sustituimos reemplacé reemplazamos vendí vendimos "
+        "renuncié renunciamos jubilé cancelé cancelamos abandoné abandonamos",
         italian="adesso trasferito trasferita spostato spostata sostituito sostituita cambiato cambiata rinominato "
         "rinominata venduto venduta lasciato lasciata disdetto disdetta abbandonato abbandonata dimesso dimessa "
         "trasferisce sposta sostituisce cambia vende lascia abbandona",
         polish="teraz przeniesiony przeniesiona przeniesione przeniósł przeniosła przenieśliśmy zmieniony zmieniona "
         "zmienione zmienił zmieniła zmieniliśmy zastąpił zastąpiła zastąpiono przekazał przekazała przeprowadził "
         "przeprowadziła przejął przejęła sprzedał sprzedała zrezygnował zrezygnowała odszedł odeszła zlikwidowano "
-        "przenosi zmienia zastępuje przekazuje przejmuje sprzedaje rezygnuje odchodzi",
+        "przenosi zmienia zastępuje przekazuje przejmuje sprzedaje rezygnuje odchodzi "
+        "przeniosłem przeniosłam zmieniłem zmieniłam przekazałem przekazałam przejąłem przejęłam sprzedałem sprzedałam "
+        "sprzedaliśmy zrezygnowałem zrezygnowałam zrezygnowaliśmy odszedłem odeszłam",
     ),
     pattern_of(
         english=r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last|called off|(?:fell|fallen) through"
