@@ -967,6 +967,8 @@ def test_a_text_that_may_end_something_is_known_by_whole_words_and_signs(text: s
             "Changed my dentist from Dr. Okafor to Dr. Brandt.",
             "contradicts",
         ),
+        ("Lives in Graz, works as a nurse.", "Moved to Lyon.", "contradicts"),
+        ("# Tom\n\nLives in Graz.", "# Tom\n\nMoved to Lyon.", "supersedes"),
     ],
 )
 def test_what_describes_an_ended_name_ends_with_it(memory: Memory, older: str, newer: str, link: str) -> None:

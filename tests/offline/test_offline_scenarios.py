@@ -83,6 +83,8 @@ def test_the_examples_of_the_readme_are_answered(tell: Tell) -> None:
 
 def test_a_fact_about_somebody_else_is_not_an_answer(tell: Tell) -> None:
     assert tell("Where does Marco live?", "Marco's sister Giulia lives in Turin.") is None
+    assert tell("Where does Marco live?", "Marco's sister lives in Turin.") is None
+    assert tell("Where does Marco's sister live?", "Marco's sister lives in Turin.") == "Turin"
 
 
 def test_the_reason_may_be_in_the_next_sentence(tell: Tell) -> None:

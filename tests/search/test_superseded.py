@@ -24,6 +24,22 @@ def test_a_superseded_chunk_comes_after_its_successor_though_its_words_match_bet
     assert set(found) == {old.id, new.id, other.id}
 
 
+def test_a_successor_comes_before_what_is_said_of_something_else_in_the_words_of_the_question(
+    store: ChunkStore,
+) -> None:
+    for note in (
+        "The gutter is repaired.",
+        "Four chairs from the flea market.",
+        "Lunch with Ida at the harbour.",
+    ):
+        store.create_chunk(note)
+    old = store.create_chunk("Product owner of Checkout: Dana Whitfield")
+    store.create_chunk("Product owner of Search: Imani Cole")
+    new = store.create_chunk("Dana Whitfield handed Checkout over to Lucas Brandt.")
+    replace_chunk(store, old.id, new.id, new.metadata.at)
+    assert search(store, "Who is the product owner of Checkout?")[0].chunk_id == new.id
+
+
 def test_a_successor_without_a_common_word_is_brought_in(store: ChunkStore) -> None:
     old = store.create_chunk("Deployment happens on Fridays.")
     new = store.create_chunk("We ship every Monday now.")

@@ -65,6 +65,10 @@ def odds(question: str, earlier: str, later: str) -> float:
             "Chór prowadzi Jan Maj.",
             "Od środy chór prowadzi Ewa Lis, Jan Maj odszedł.",
         ),
+        ("¿Dónde vive Marta?", "Marta vive en Sevilla.", "Marta se ha mudado a Bilbao."),
+        ("¿Qué coche tengo?", "Coche: Seat Ibiza", "Vendí el Ibiza y compré un Toyota Yaris."),
+        ("Wo wohnt Jonas?", "Jonas wohnt in Bremen.", "Jonas ist nach Trier gezogen."),
+        ("Dove abita Carla?", "Carla abita a Siena.", "Carla si è trasferita a Bari."),
     ],
 )
 def test_a_change_in_another_language_is_a_change(question: str, earlier: str, later: str) -> None:
@@ -126,6 +130,22 @@ def test_a_change_in_another_language_is_a_change(question: str, earlier: str, l
         ),
         ("Gdzie mamy magazyn?", "Magazyn mamy na Polnej.", "Planujemy przenieść magazyn na Leśną."),
         ("Wo probt die Band?", "Die Band probt im Keller.", "Wir überlegen, ob die Band in der Aula probt."),
+        (
+            "Quel est le loyer de l'atelier ?",
+            "Le loyer de l'atelier est de 600 euros.",
+            "Le propriétaire envisage de porter le loyer de l'atelier à 700 euros.",
+        ),
+        (
+            "¿Cuánto es el alquiler del local?",
+            "El alquiler del local es de 850 euros.",
+            "El dueño propone subir el alquiler del local a 950 euros.",
+        ),
+        (
+            "Wie hoch ist die Miete der Werkstatt?",
+            "Die Miete der Werkstatt ist 600 Euro.",
+            "Der Besitzer erwägt die Miete der Werkstatt auf 700 Euro zu erhöhen.",
+        ),
+        ("¿Dónde vive Marta?", "Marta vive en Sevilla.", "La hermana de Marta se ha mudado a Cádiz."),
         (
             "Womit heizen wir?",
             "Wir heizen nicht mit Öl, sondern mit Holz.",

@@ -28,6 +28,12 @@ ENGLISH = get_analyser("english")
         ("The captain is Ari.", "Bo is captain now, not Ari."),
         ("The keys are in the drawer.", "The keys were moved to the box."),
         ("The office is in Graz.", "The office isn't in Graz but in Linz."),
+        ("# Tom\n\nLives in Graz.", "# Tom\n\nMoved to Lyon."),
+        ("Tom lives in Graz.", "# Tom\n\n- moved to Lyon"),
+        ("Lives in Graz, works for the post.", "Moved to Lyon."),
+        ("# Tom\n\n- works at the mill", "# Tom\n\n- no longer at the mill, works at the quarry"),
+        ("The bins are collected on Tuesday.", "The council changed the bin day to Friday."),
+        ("Expense reports are due on the 5th.", "Expense reports are due on the 3rd now."),
     ],
 )
 def test_a_later_note_states_that_it_replaces_an_earlier_one(earlier: str, later: str) -> None:
@@ -42,6 +48,9 @@ def test_a_later_note_states_that_it_replaces_an_earlier_one(earlier: str, later
         ("The door of pump 1 is open.", "The door of pump 2 is shut now."),
         ("The tests run in parallel.", "The tests were converted to pytest."),
         ("The picnic is on Sunday.", "Some of the picnic is in the fridge."),
+        ("I live in Graz.", "# Tom\n\nMoved to Lyon."),
+        ("# Ines\n\nLives in Graz.", "# Tom\n\nMoved to Lyon."),
+        ("# Tom\n\nWorks at the quarry.", "# Tom\n\nNo longer at the mill, works at the quarry."),
     ],
 )
 def test_a_later_note_that_leaves_an_earlier_one_in_force(earlier: str, later: str) -> None:

@@ -269,6 +269,8 @@ def test_search_and_the_offline_answer_take_the_later_of_two_notes(memory: Memor
         ("Where is the fair?", "The fair is in Wels.", "Suppose the fair were in Linz instead."),
         ("Where is the party?", "The party is at Ole's.", "The party isn't at Ida's, whatever the party chat says."),
         ("Where is our summer house?", "Our summer house is in Skagen.", "Birgit's summer house is in Hornbæk now."),
+        ("Who is our dentist?", "Our dentist is Dr. Amundsen.", "The neighbours' dentist is Dr. Whitlock now."),
+        ("What is the default branch?", "The default branch is main.", "Discussed renaming the branch to trunk."),
     ],
 )  # fmt: skip
 def test_what_need_not_hold_ranks_after_what_answers_as_well(
@@ -278,6 +280,13 @@ def test_what_need_not_hold_ranks_after_what_answers_as_well(
     memory.remember(passing, occurred_at="2025-09-01")
     assert memory.search(question, limit=1)[0].snippet == lasting
     assert lasting.split()[-1].rstrip(".") in given(memory, question)
+
+
+def test_what_is_said_below_the_name_of_another_person_ends_nothing(memory: Memory) -> None:
+    memory.remember("# Tom\n\nLives in Graz.", occurred_at="2025-02-01")
+    memory.remember("# Ines\n\nMoved to Lyon.", occurred_at="2025-09-01")
+    [hit] = memory.search("Where does Tom live?")
+    assert hit.snippet == "Lives in Graz." and not hit.marks()
 
 
 def test_a_labelled_text_of_no_conversation_is_a_note(memory: Memory) -> None:

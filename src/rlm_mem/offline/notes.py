@@ -533,13 +533,21 @@ def _about_possession(question: Question, line: _Line) -> bool:
         owned = [m for m in _POSSESSED.finditer(line.sentence.text) if stem_of(m["owner"]) == stem]
         if not places or len(owned) < len(places):
             continue
-        nearby = frozenset(stem_of(m[part]) for m in owned for part in ("noun", "next") if m[part])
+        nearby = frozenset(stem_of(m["noun"]) for m in owned)
+        # "Marco's reading lamp", but not "Marco's sister lives" if the question is where Marco lives.
+        nearby |= {stem_of(m["next"]) for m in owned if m["next"] and not _is_asked_verb(question, m["next"])}
         following = " ".join(line.sentence.text[m.start("noun") : m.end()] for m in owned)
         if any(relation.stated_by.search(following) for relation in _relations(question)):
             continue
         if not any(degree(term, nearby, "") for term in question.terms if term != stem):
             return True
     return False
+
+
+def _is_asked_verb(question: Question, word: str) -> bool:
+    """Whether a word is the third person of the verb of a question ("does … live")."""
+    lows = [one.low for one in Sentence(question.text, 0).words]
+    return "does" in lows and word.endswith("s") and not {word[:-1], word[:-2]}.isdisjoint(lows)
 
 
 def _about_other_owner(question: Question, line: _Line) -> bool:

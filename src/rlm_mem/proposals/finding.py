@@ -161,8 +161,8 @@ class Finder:
             return None
         best, newer, older = max(pairs, key=lambda pair: (pair[0].said, pair[0].confidence))
         ended = [one for found, _, one in pairs if found.said == best.said]
-        touched = {(one.start, one.end) for one in ended}
-        rest = any(one.standing and (one.start, one.end) not in touched for one in before)
+        touched = {(one.start, one.end, one.attribute) for one in ended}
+        rest = any(one.standing and (one.start, one.end, one.attribute) not in touched for one in before)
         applies = (best.said and best.confidence >= _SURE) or self._is_allowed(best, older)
         applies = applies and self._may_apply(chunk, old, newer)
         kind = best.kind

@@ -168,11 +168,10 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         """Share of the candidates' text that is in long documents, 0 to 1.
 
         A segment counts by how much of its conversation is in other chunks: nearly in full in a long file, not at all
-        in an article of one chunk. Talk does not count, nor a series of short notes: chunks of fewer than four
-        segments.
+        in an article of one chunk. Talk does not count, nor a series of short notes.
         """
         c = self.candidates
-        counted = (np.bincount(c.chunk_index) > 3)[c.chunk_index] & ~self.in_talk
+        counted = ~(in_short_chunk(c) | self.in_talk)
         elsewhere = 1 - self.chunk_lengths[c.chunk_index] / np.maximum(c.conv_length[c.conv], 1)
         return float((c.length * elsewhere)[counted].sum()) / max(float(c.length.sum()), 1.0)
 
@@ -553,6 +552,11 @@ def by_event(scene: Scene) -> Floats:
 
 
 # -- feedback ---------------------------------------------------------------------------------------------------------
+
+
+def in_short_chunk(candidates: CandidateSet) -> Bools:
+    """Whether each segment is in a chunk of fewer than four, such as a note."""
+    return np.asarray((np.bincount(candidates.chunk_index) < 4)[candidates.chunk_index], np.bool_)
 
 
 def shared_words(candidates: CandidateSet, scores: Floats) -> Floats:

@@ -18,7 +18,7 @@ from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import is_untrusted, origin_mark, out_of_date
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import CandidateSet
-from rlm_mem.search.features import Scene, shared_words, values
+from rlm_mem.search.features import Scene, in_short_chunk, shared_words, values
 from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.search.query import Query
 from rlm_mem.store.core.selection import changed_at
@@ -40,7 +40,9 @@ def in_succession(candidates: CandidateSet, scores: Scores, eligible: npt.NDArra
     """Return `scores` with every superseded chunk below the chunk that replaced it, where both are candidates.
 
     The successor takes over the score of the chunk it replaced if that is higher: it is the current answer to the
-    same question, even in quite different words. The differences are the parts "supersedes" and "succeeded".
+    same question, even in quite different words. Of a short chunk that is the score it would have if it were valid;
+    what a part of a document said may be in another part by now. The differences are the parts "supersedes" and
+    "succeeded".
 
     Args:
         eligible: the segments that may be results or count for one.
@@ -50,10 +52,12 @@ def in_succession(candidates: CandidateSet, scores: Scores, eligible: npt.NDArra
         return scores
     raised, lowered = np.zeros(len(scores.total)), np.zeros(len(scores.total))
     relevant = scores.relevant.copy()
+    ended = scores.parts.get("superseded", 0.0) * in_short_chunk(candidates)
+    valid = structs.replace(scores, total=scores.total - ended)
     for _ in range(_PASSES):
         changed = False
         for pair in pairs:
-            changed |= _put_in_order(candidates, scores, eligible, pair, raised, lowered, relevant)
+            changed |= _put_in_order(candidates, valid, eligible, pair, raised, lowered, relevant)
         if not changed:
             break
     parts = dict(scores.parts)
@@ -343,7 +347,8 @@ def score_segments(query: Query, candidates: CandidateSet, *, feedback: bool = T
         part = column * (weight + one_sided * ONE_SIDED[name] if name in ONE_SIDED else weight)
         if part.any():
             parts[name] = part
-    parts.update(_chunk_parts(query, candidates))
+    chunk_parts = _chunk_parts(query, candidates)
+    parts.update(chunk_parts)
     total = np.zeros(scene.size)
     for column in parts.values():
         total += column
@@ -354,7 +359,8 @@ def score_segments(query: Query, candidates: CandidateSet, *, feedback: bool = T
     alike = 2 * talked * (1 - scene.talk) + scene.document_share
     weight = FEEDBACK * WEIGHTS["whole"] * max(0.0, 1 - alike)
     if feedback and weight and scene.size:
-        scores = Scores(total, parts, relevant)
+        # What was replaced shows as well as what is valid which words belong to the subject.
+        scores = Scores(total - chunk_parts.get("superseded", 0.0), parts, relevant)
         eligible = candidates.chunk_eligible[candidates.chunk_index]
         by_chunk = score_chunks(scores, candidates.chunk_index, eligible & relevant)
         column = weight * shared_words(candidates, by_chunk)

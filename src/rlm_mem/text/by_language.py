@@ -66,14 +66,18 @@ ENDED = Expressions(
         spanish="ahora mudado mudada mudó cambiado cambiada cambió trasladado trasladada trasladó sustituido "
         "sustituida sustituyó reemplazado reemplazada reemplazó vendido vendida vendió renunció jubilado jubilada "
         "jubiló cancelado cancelada abandonado abandonada cambia traslada sustituye reemplaza vende renuncia jubila "
-        "deja cancela abandona",
+        "deja cancela abandona "
+        "mudé mudamos cambié cambiamos trasladé trasladamos sustituí sustituimos reemplacé reemplazamos vendí vendimos "
+        "renuncié renunciamos jubilé cancelé cancelamos abandoné abandonamos",
         italian="adesso trasferito trasferita spostato spostata sostituito sostituita cambiato cambiata rinominato "
         "rinominata venduto venduta lasciato lasciata disdetto disdetta abbandonato abbandonata dimesso dimessa "
         "trasferisce sposta sostituisce cambia vende lascia abbandona",
         polish="teraz przeniesiony przeniesiona przeniesione przeniósł przeniosła przenieśliśmy zmieniony zmieniona "
         "zmienione zmienił zmieniła zmieniliśmy zastąpił zastąpiła zastąpiono przekazał przekazała przeprowadził "
         "przeprowadziła przejął przejęła sprzedał sprzedała zrezygnował zrezygnowała odszedł odeszła zlikwidowano "
-        "przenosi zmienia zastępuje przekazuje przejmuje sprzedaje rezygnuje odchodzi",
+        "przenosi zmienia zastępuje przekazuje przejmuje sprzedaje rezygnuje odchodzi "
+        "przeniosłem przeniosłam zmieniłem zmieniłam przekazałem przekazałam przejąłem przejęłam sprzedałem sprzedałam "
+        "sprzedaliśmy zrezygnowałem zrezygnowałam zrezygnowaliśmy odszedłem odeszłam",
     ),
     pattern_of(
         english=r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last|called off|(?:fell|fallen) through"
@@ -117,6 +121,18 @@ HINTS = Expressions(
     ),
 )
 """Weaker words of change."""
+ASKS_WHERE = pattern_of(
+    english=r"\bwhere\b", german=r"\bwo(?:hin)?\b", french=r"\boù\b", spanish=r"\bd[oó]nde\b", italian=r"\bdove?\b",
+    polish=r"\bgdzie\b",
+)  # fmt: skip
+SETTLED = late(
+    r"([^\W\d_]{1,40}) (?:[^\W\d_]{1,20} ){0,3}?(?:"
+    r"(?:moved|relocated) to|déménagé (?:à|en|au|aux)|(?:mudado|mudada|mudó|trasladado|trasladada|trasladó) a"
+    r"|(?:trasferit[oa]|traslocato) (?:a|in)|(?:przeprowadziła?|przeniósł|przeniosła) (?:się )?do"
+    r"|nach(?= [^\W\d_]{1,40} (?:um)?gezogen\b)) (\w)"
+)
+"""A sentence that says of its first word that it is at another place now, which is the answer to "where", and the
+first letter of that place."""
 PRESENT = Expressions(
     words_of(
         english="is are has have does goes gets", german="ist sind hat haben", french="est sont",
@@ -234,17 +250,22 @@ NEGATION = late(
 
 DOUBTED_ABROAD = pattern_of(
     german=r"\b(?:vielleicht|könnten?|würden?|falls|wenn|angeblich|hieß es|sei|solle[nt]?|wären?|hätten?"
-    r"|(?:wir|ich|sie|er) (?:wollen|will|möchten?|überlegen|überlegt|erwäg\w{1,5}|planen?|plant))\b",
+    r"|(?:wir|ich|sie|er) (?:wollen|will|möchten?|überlegen|überlegt|erwäg\w{1,5}|planen?|plant)"
+    r"|(?:überleg|erwäg|plan|beabsichtig)(?:e|t|en) [^.;!?]{0,80}\bzu \w{2,20}n"
+    r"|schlägt [^.;!?]{0,80}\bvor)\b",
     french=r"\b(?:si|on dit|il paraît|il est question|croi(?:t|ent) savoir|serai(?:en)?t"
-    r"|(?:on|nous|il|elle|je) (?:envisage|veut|voulons|songe|songeons|prévoit|prévoyons|pensons))\b",
+    r"|(?:on|nous|il|elle|je) (?:envisage|veut|voulons|songe|songeons|prévoit|prévoyons|pensons)"
+    r"|(?:(?:envisag|propos|song|pens|compt|souhait|espèr)(?:e|es|ent|e?ons|ez)|prévoi(?:t|ent)|veut|veulent)"
+    r" (?:de |d['’]|à )?\w{2,20}(?:er|ir|re))\b",
     spanish=r"\b(?:si|quizás?|tal vez|podrían?|se dice|dicen? (?:(?:que|el|la)|(?:\w{1,20} ){1,3}que)|ojalá"
-    r"|queremos|quiere|quieren|pensamos|planea(?:mos|n)?|se estudia|prevé(?:n)?)\b",
+    r"|queremos|quiere|quieren|pensamos|planea(?:mos|n)?|se estudia|prevé(?:n)?"
+    r"|(?:propon(?:e|en|emos)|piensan?|plante(?:a|an|amos)|esperan?|pretenden?) \w{2,20}[aei]r)\b",
     italian=r"\b(?:forse|potrebb(?:e|ero)|si dice|dicono|pare che|sembra che"
     r"|vogliamo|vuole|vogliono|pensiamo di|prevede di|prevediamo|intende)\b",
     polish=r"\b(?:może|podobno|ponoć|jeśli|gdyby|chcemy|chce|chcą|planujemy|planuje|zamierza\w{0,3})\b",
     chinese=r"可能|听说|如果|也许|或许|吗|的(?:弟弟|哥哥|妹妹|姐姐|妈妈|爸爸|儿子|女儿|朋友|同事|邻居)",
 )
-"""Words of guesses and hearsay; for Chinese, also of relatives."""
+"""Words of guesses and hearsay, and verbs of a plan with an infinitive; for Chinese, also words for relatives."""
 DENIED = pattern_of(
     english=r"\b(?:isn['’]t|is not|not) true\b|\b(?:did|has|have|was|were)(?:n['’]t| not) (?:\w{1,20} )?"
     rf"(?:{'|'.join(sorted(CHANGES | REPLACES | ENDS))}"

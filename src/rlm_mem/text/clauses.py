@@ -269,6 +269,8 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
         if low.endswith(("ing", "ed")) and low not in _STATES:
             continue
         family = family_of(low)
+        if family and number + 1 < len(tokens) and tokens[number + 1].low in ("is", "are", "was", "were"):
+            continue  # a noun: "expense reports are due"
         if not family and _may_be_a_verb(tokens, number):
             return number, f"{OTHER}{low}"
         if not family or not number or before in _BEFORE_NOUNS:
@@ -378,13 +380,15 @@ def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
     for number, one in enumerate(() if _JOINS.isdisjoint([one.low for one in tokens]) else tokens):
         cut = one.text in ";–—" or (one.text in ",:" and _pronoun_ahead(tokens[number + 1 : number + 5]))
         if not cut and number > begin and (one.low in ("and", "but", "so") or one.text in ",:"):
+            clause = tokens[begin:number]
+            bare = begins_with_verb(clause) or begins_with_end(clause)
             if not seen:
-                seen = verb_of(tokens[begin:number])[0] >= 0 or bool(subject_of(tokens[begin:number]))
+                seen = bare or verb_of(clause)[0] >= 0 or bool(subject_of(clause))
             ahead = tokens[number + 1 : number + 8]
             place, _ = _known_verb(ahead)
             if (
                 place < 0
-                and one.low in ("and", "but")
+                and (one.low in ("and", "but") or (bare and one.text == ","))
                 and ahead
                 and (family_of(ahead[0].low) or ahead[0].low in ENDS | REPLACES or begins_with_verb(ahead))
             ):
@@ -408,6 +412,12 @@ def begins_with_verb(tokens: Sequence[Token]) -> bool:
         return True
     ahead = first and (tokens[1].low in _BEFORE_OBJECTS or tokens[1].text[:1].isupper())
     return bool(ahead) and first.isalpha() and first[-1] == "s" and first[-2:-1] not in ("s", "u", "i", "")
+
+
+def begins_with_end(tokens: Sequence[Token]) -> bool:
+    """Whether a clause without subject and verb says what has ended: "no longer at the post office"."""
+    lows = [one.low for one in tokens[:3]]
+    return lows[:2] == ["no", "longer"] and lows[-1] in PREPOSITIONS
 
 
 def _pronoun_ahead(ahead: Sequence[Token]) -> bool:

@@ -96,7 +96,7 @@ def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Confl
             return found
         if newer.news in REPLACES:
             return None  # the later statement names the replaced value, and the earlier one has another value
-    by_noun = _named_by_noun(newer, older) or _named_by_noun(older, newer)
+    by_noun = _named_by_noun(newer, older) or _named_by_noun(older, newer) or _named_by_kind(newer, older)
     if not newer.value or not (by_noun or _same_topic(newer, older)):
         return None
     if newer.context and older.context and newer.context != older.context:
@@ -344,6 +344,17 @@ def _named_by_noun(one: Stated, other: Stated) -> bool:
     if any(word.startswith(one.head[:-1]) and after in _BESIDE for word, after in pairwise(words)):
         return False  # "the weight on the boat" is not that of the boat
     return one.topic - {ME} == (other.topic - {ME}) | {one.head} and one.head not in other.topic
+
+
+def _named_by_kind(newer: Stated, older: Stated) -> bool:
+    """Whether a change names the day of the other topic: "the bin day changed to Friday", "bins are collected on"."""
+    return (
+        newer.attribute == "change"
+        and newer.kind == older.kind
+        and newer.kind in ("day", "date")
+        and newer.head in _OF_KIND[newer.kind] - older.topic
+        and newer.topic - {ME} == (older.topic - {ME}) | {newer.head}
+    )
 
 
 def _same_attribute(newer: Stated, older: Stated) -> bool:

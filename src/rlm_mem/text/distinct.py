@@ -366,7 +366,7 @@ def _up_to_best_clause(sentence: str, known: Set[str], analyser: Analyser) -> st
 def _is_about_another_person(
     sentence: str, known: Set[str], asked: PresentQuestion, analyser: Analyser
 ) -> bool:
-    """Whether a sentence is about something of another person: "Karla's brother", "Ana's bike"."""
+    """Whether a sentence is about something of another person: "Karla's brother", "the neighbours' bike"."""
     sentence = _ADDRESSED.sub("", sentence)
 
     def is_known(word: str) -> bool:
@@ -375,7 +375,8 @@ def _is_about_another_person(
     for match in _OWNED.finditer(sentence):
         owner, thing = match[1], match[2].lower()
         is_asked_for = not asked.stems.isdisjoint(analyser.terms(thing))
-        if owner[0].isupper() and analyser.terms(owner) and not is_known(owner) and is_asked_for:
+        is_person = owner[0].isupper() or owner.lower() in OTHERS
+        if is_person and analyser.terms(owner) and not is_known(owner) and is_asked_for:
             return True
     found = WORD.findall(sentence)
     if not found:

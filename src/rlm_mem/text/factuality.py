@@ -75,6 +75,8 @@ _PLANNED = signed(
     r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned|ning)? (?:is )?to\b|\bplanned for\b"
     r"|\b(?:was|were) (?:meant |supposed |due )?to (?!the\b|an?\b|my\b|our\b|his\b|her\b|their\b)(?=[a-z])"
     r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bbefore last\b"
+    r"|\b(?:(?:discuss|consider|suggest)(?:s|ed|ing)?|propos(?:es|ed|ing)|(?:think|talk)(?:s|ed|ing)? (?:about|of)"
+    r"|thought (?:about|of)) \w{2,20}ing\b"
 )
 _ADDED = signed(r"\bas well\b|\btoo(?:[.,;!)]|$)")
 BEGINS = signed(r"\b(?:starting|effective|as of|from (?:now|here|today) on(?:wards)?)\b")

@@ -52,6 +52,7 @@ from rlm_mem.text.by_language import ENDED
 from rlm_mem.text.distinct import exceptions, is_passing, returns_to, sentences
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, stems_in
+from rlm_mem.text.segments import headings_at
 from rlm_mem.text.update_score import (
     LIKELY,
     MAY_END,
@@ -266,16 +267,23 @@ def ending(
         return None
     before = [
         one
-        for one in language.statements_in(first.said, analyser, speaker=first.speaker or None)
+        for one in language.statements_in(_below_heading(first), analyser, speaker=first.speaker or None)
         if about is None or about in one.text.lower() or one.shown.lower() in about
     ]
     if not before:
         return None
     shared = [len(asked & (one.topic | one.context | one.value | {one.attribute})) for one in before]
     before = [one for one, number in zip(before, shared, strict=True) if number == max(shared)]
-    after = language.statements_in(other.said, analyser, speaker=other.speaker or None)
+    after = language.statements_in(_below_heading(other), analyser, speaker=other.speaker or None)
     found = language.surest(after, before)
     return found[:2] if found is not None and found[0].said else None
+
+
+def _below_heading(note: ComparedNote) -> str:
+    """The part of a note that was found, below the headings that it has there, which may say whom it is about."""
+    place = note.text.find(note.said)
+    above = headings_at(note.text, [place])[0] if place > 0 else []
+    return "\n\n".join((*(f"# {heading}" for heading in above), note.said))
 
 
 def returning(

@@ -80,17 +80,19 @@ def _stem_of(analyser: Analyser, low: str) -> str:
 class SentenceReader:
     """Base of readers of one sentence.
 
-    ``unread``: the preceding sentences without statements, to whose topic a pronoun may refer.
+    ``unread``: the preceding sentences without statements, to whose topic a pronoun may refer. ``owner``: whom a
+    sentence without a subject is about, unless it is the speaker.
     """
 
     def __init__(
         self, text: str, analyser: Analyser, speaker: frozenset[str], carried: frozenset[str], news: str,
-        unread: Sequence[str] = (),
+        unread: Sequence[str] = (), owner: frozenset[str] | None = None,
     ) -> None:  # fmt: skip
         self.text = text
         self.analyser = analyser
         self.stems = _stems(analyser)
         self.speaker = speaker
+        self.owner = owner or speaker
         self.known = carried
         self.unread = list(unread)
         self.news = news
@@ -255,7 +257,7 @@ class SentenceReader:
             target, named = Complement("to", named[""].tokens), {**named, "": Complement("")}
         direct = named.get("", Complement(""))
         others = self._context(parts, ("", "to", "from", "by", "with"))
-        owner = topic or self.speaker
+        owner = topic or self.owner
         if verb in REPLACES and (named.get("with") or named.get("by") or (verb != "replaced" and named.get("for"))
                                   or not (target or source)):  # fmt: skip
             return self._replacement(owner, subject, direct, named, passive, verb, others)
@@ -331,7 +333,7 @@ class SentenceReader:
             whose = topic if owned or (bare and not self._value(subject) & {ME}) else frozenset()
             found, _ = self._topic([one for one in about if one.low not in THIRD])
             topic = found | whose
-        topic = topic or self.speaker
+        topic = topic or self.owner
         former = source.tokens if source is not None else []
         more: dict[str, object] = {
             "former": self._value(former),

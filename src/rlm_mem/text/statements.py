@@ -17,7 +17,7 @@ from operator import attrgetter, or_
 from msgspec.structs import replace
 
 from rlm_mem.text.analysis import LONGEST, Analyser, Known, fold
-from rlm_mem.text.blocks import CODE, ITEM, Said, blocks, said_in, units
+from rlm_mem.text.blocks import CODE, HEADING, ITEM, Said, blocks, said_in, units
 from rlm_mem.text.clauses import (
     ADDS,
     ADVERBS,
@@ -26,6 +26,7 @@ from rlm_mem.text.clauses import (
     DENYING,
     DETERMINERS,
     FIRST,
+    MONTHS,
     NEWS,
     ONCE,
     OTHER,
@@ -35,6 +36,7 @@ from rlm_mem.text.clauses import (
     Complement,
     Token,
     adds,
+    begins_with_end,
     begins_with_verb,
     clauses_of,
     denial_in,
@@ -140,13 +142,32 @@ def _statements(text: str, analyser: Analyser, speaker: str | None) -> tuple[Sta
                 if signs & _CHANGES:
                     before = map(_low, said_words)  # lowered only for a statement that needs them
                 continue
-            reader = _Reader(sentence, analyser, topic, carried, news, unread)
+            about = _heading_of(text, start) if said.speaker is None else ""
+            owner = frozenset(analyser.terms(about)) or topic
+            reader = _Reader(sentence, analyser, topic, carried, news, unread, owner)
             made = reader.read(start, before, said_words)
             if fields and said.speaker:
                 made = [replace(one, labelled=True) for one in made]
             found += made
             before, carried, unread = reader.lows, reader.known, reader.unread
     return tuple(found)
+
+
+def _heading_of(text: str, place: int) -> str:
+    """The nearest heading above a place if it may be a name, such as that of the person a note is about; else ""."""
+    found = blocks(text)
+    above = reversed(found[: bisect_right(found, place, key=attrgetter("start")) - 1])
+    heading = next((text[one.start : one.end].strip("#*_: ") for one in above if one.kind == HEADING), "")
+    words = heading.split()
+    named = 0 < len(words) <= _NAME and all(one.isalpha() and one.istitle() for one in words)
+    return (
+        heading if named and words[0].casefold() not in LABELS | CORRECTIONS | USERS | DAYS | MONTHS else ""
+    )
+
+
+def _is_of_person(tokens: Sequence[Token]) -> bool:
+    """Whether a clause begins with what is said of a person only: "lives in …", "works for …"."""
+    return family_of(tokens[0].low) in ("live", "work") and tokens[1].low in ("in", "at", "for", "as")
 
 
 def _are_fields(text: str, turns: Sequence[Said]) -> bool:
@@ -326,7 +347,9 @@ class _Reader(SentenceReader):
         if not _CHOOSING.isdisjoint(self.lows) and (chosen := self._chosen(tokens)):
             return [replace(one, sure=False) for one in chosen] if unsure or self.once else chosen
         place, kind = verb_of(tokens)
-        if place < 0 and begins_with_verb(tokens) and self.carried:
+        if place < 0 and begins_with_end(tokens) and (self.carried or self.owner):
+            return self._be([], self.carried or self.owner, "is", tokens, news)
+        if place < 0 and begins_with_verb(tokens) and (self.carried or _is_of_person(tokens)):
             place, kind = 0, family_of(tokens[0].low) or OTHER + tokens[0].low
         if place < 0:
             topic, _ = self._topic(subject_of(tokens) or (tokens if len(tokens) <= _FRAGMENT else ()))
@@ -448,7 +471,7 @@ class _Reader(SentenceReader):
         denied: bool,
     ) -> list[Stated]:
         """Statements of a clause with a verb of state, with the former value if the clause names it."""
-        topic = topic or self.carried or self.speaker
+        topic = topic or self.carried or self.owner
         always = any(one.low == "always" for one in (*subject, *rest[:1]))
         rest, former, cue = take_former(rest)
         beside = self._context(former[1:], ())

@@ -16,7 +16,16 @@ from itertools import chain
 from operator import mul
 
 from rlm_mem.text.analysis import Analyser
-from rlm_mem.text.by_language import CONDITION, ENDED, FOREIGN_DAYS, FOREIGN_MONTHS, FOREIGN_NUMBERS, HINTS
+from rlm_mem.text.by_language import (
+    ASKS_WHERE,
+    CONDITION,
+    ENDED,
+    FOREIGN_DAYS,
+    FOREIGN_MONTHS,
+    FOREIGN_NUMBERS,
+    HINTS,
+    SETTLED,
+)
 from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, NEWS, NUMBERS, PREPOSITIONS, REPLACES
 from rlm_mem.text.distinct import (
     DIGIT,
@@ -76,7 +85,8 @@ a short time, a part or another person), which also prevents certainty; and if t
 KEYWORDS = -1.4
 """Added for search terms, which may not ask what the earlier note states."""
 OTHER_OPTION = 2.5
-"""Added if the question names alternatives, the later note has another one, and has a word of change."""
+"""Added if the question names alternatives, the later note has another one, and has a word of change; or if it asks
+where somebody or something with a name is, and the later note says that this has moved."""
 OTHER_VALUE = 0.6
 """Added if the later note ends or denies the value of the earlier one, and gives another value of the same kind."""
 _BIAS = -4.45
@@ -176,7 +186,8 @@ def retelling(
     odds: float = round(_BIAS + sum(map(mul, WEIGHTS.values(), found[:-1])), 9)
     if not (asked.asks or is_end):
         odds += KEYWORDS
-    if names_other_option(asked, texts[earlier], texts[later]) and says(later).change:
+    chooses = names_other_option(asked, texts[earlier], texts[later]) and says(later).change
+    if chooses or _tells_where(asked, texts[earlier], later, analyser):
         odds += OTHER_OPTION
     ends = odds > least - OTHER_VALUE and ends_named_value(asked, earlier, later, texts, analyser)
     if odds > least - OTHER_VALUE and year is not None:
@@ -326,8 +337,9 @@ def signs(
     shared, missing = had & after, had - after
     often = Counter(chain.from_iterable(texts.values()))
     chooses = names_other_option(asked, before, after)
+    settles = _tells_where(asked, both, later, analyser)
     if (
-        not chooses
+        not (chooses or settles)
         and _shares_little(asked, both, later, texts.values(), often)
         and not (
             (nearest or not asked.names.isdisjoint(both))
@@ -347,8 +359,9 @@ def signs(
     for stem in value:
         rare_value += often[stem] <= _FEW and stem not in _CALENDAR
     covered = covered / weight if weight else 0.0
-    if (shared and asked.spaceless and ENDED.found_in(later)) or (chooses and not had):
-        covered = 1.0  # stems are character bigrams, of which a name has one or two; or only the options are asked for
+    if (shared and asked.spaceless and ENDED.found_in(later)) or (chooses and not had) or settles:
+        # Stems are character bigrams, of which a name has one or two; or only the options or the place are asked for.
+        covered = 1.0
     mine = _closeness(before, after, often)
     others = (texts[one] for one in texts if one not in (earlier, later))
     is_nearest = all(_closeness(before, one, often) <= mine for one in others)
@@ -494,6 +507,19 @@ def _shares_little(
     if shared <= asked.names and not other and (len(shared) < _SHARED or not says(later).change):
         return True  # a shared name may be about anything that happened to the person
     return all(often[stem] > _FEW for stem in both) and sum(shared <= one for one in texts) > _ALIKE
+
+
+def _tells_where(asked: PresentQuestion, before: Set[str], later: str, analyser: Analyser) -> bool:
+    """Whether a note says that what the earlier one is about is at another place now, for a question of where it is.
+
+    Args:
+        before: stems of the earlier note.
+    """
+    names = asked.names & before
+    if not names or ASKS_WHERE.search(asked.text) is None:
+        return False
+    found = filter(None, (SETTLED.match(sentence) for sentence, _ in sentences(later, analyser)))
+    return any(one[2].isupper() and not names.isdisjoint(analyser.terms(one[1])) for one in found)
 
 
 def _narrows_subject(
