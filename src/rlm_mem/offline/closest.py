@@ -237,9 +237,9 @@ def nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
     """How near each passage is to a question; in other languages than English, its share of the question's words.
 
     In English, this adds the shares of the question's words, as far as any passage has them, in the passage, in its
-    best sentence and in all passages of its chunk, the share of its names, and whether the passage has the kind of value asked for, or is of a day or
-    in a document that the question names, and subtracts its lag in search score. The fewer passages have a word, the
-    more it counts: if all name the tool in question, the other words decide.
+    best sentence and in all passages of its chunk, the share of its names, and whether the passage has the kind of
+    value asked for, or is of a day or in a document that the question names, and subtracts its lag in search score.
+    The fewer passages have a word, the more it counts: if all name the tool in question, the other words decide.
     """
     if is_foreign(question.text):
         return shares_matched(question.text, passages)

@@ -78,6 +78,8 @@ _OPENERS = word_set(
 _REQUEST = late(r"\W*(?:[Pp]lease,?\s)?(?P<verb>[^\W\d_]{2,20})\s(?:me|us)\b")
 """A request that frames a question: "Remind me of …"."""
 _FIRST_PERSON = late(r"I(?:['’](?:m|ve|d|ll))?")
+_OPENING = late(r"(?:\A|[.!?])[^\w.!?]*\Z")
+"""Before the first word of a sentence."""
 _CALENDAR = frozenset((*MONTH_NAMES, *DAY_NAMES))
 # Words of a question that nearly every memory contains.
 _WEAK_VERBS = word_set(
@@ -188,12 +190,12 @@ def _kind(text: str) -> str:
 
 def _names(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    for position, match in enumerate(_WORD.finditer(text)):
+    for match in _WORD.finditer(text):
         word = match.group().removesuffix("'s").removesuffix("’s").rstrip("'’")
         lowered = word.lower()
         if not word[:1].isupper() or lowered in _CALENDAR or _FIRST_PERSON.fullmatch(word):
             continue
-        if position == 0 and lowered in _OPENERS:
+        if lowered in _OPENERS and _OPENING.search(text, max(0, match.start() - 4), match.start()):
             continue
         found[word] = None
     return tuple(found)
