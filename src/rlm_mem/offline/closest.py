@@ -24,8 +24,9 @@ from rlm_mem.text.patterns import late
 
 _MAX_RETURNED = 5
 """Most closest memories that are returned."""
-_MIN_RETURNED = 3
-"""Number of closest memories returned, if one is related to the question and there are so many."""
+_FIRST = 3
+"""Places in which a memory need not be related to the question, if another one is: an answer in other words shares none
+with it, but may have what it asks for and a high search score."""
 _RARE = 1.0
 """Least natural logarithm of the number of notes per note with a word, for a rare word (about one note in
 three)."""
@@ -66,12 +67,12 @@ _KINDS_WITH_FORM = frozenset({"when", "who", "where", "why", "how_many", "how_lo
 
 
 def closest(question: Question, passages: Sequence[Passage], own: Sequence[float]) -> list[Passage]:
-    """Up to five passages of different chunks that are related to ``question``, nearest first; ``own``: their nearness.
+    """Up to five passages of different chunks, nearest to ``question`` first; ``own``: their nearness.
 
+    None if no passage is related to the question. Else those that are and, among the first three, those that are near
+    nevertheless, unless the question has a name that only others have. If one has a word of the question or a synonym,
+    one with only a word of the same class is not related.
     Of equal passages of a document that is there twice, such as two versions of a manual, one is returned.
-    If one has a word of the question or a synonym, passages with only a word of the same class are left out. If
-    fewer than three are left, later notes that continue the first one follow; those that are related rank higher in
-    any case.
     """
     days = _days_asked(question)
     near: Sequence[float]
@@ -82,7 +83,10 @@ def closest(question: Question, passages: Sequence[Passage], own: Sequence[float
     order = sorted(range(len(passages)), key=lambda i: (not passages[i].current, -near[i]))
     related = {i: 1.0 if _is_of_day(days, passages[i]) else relations[i] for i in order}
     most = max(related.values(), default=0.0)
+    if most < _ALIKE:
+        return []
     least = _MIN_RELATED if most >= _MIN_RELATED else _ALIKE
+    named = any(has_name(question, one) for one in passages)
     found: dict[str, Passage] = {}
     texts: set[tuple[str, str, str]] = set()
     for i in order:
@@ -90,8 +94,10 @@ def closest(question: Question, passages: Sequence[Passage], own: Sequence[float
         text = one.document, one.heading, one.text
         if text in texts:
             continue
-        follows = len(found) < _MIN_RETURNED and most >= _ALIKE and near[i] > own[i]
-        if len(found) < _MAX_RETURNED and (related[i] >= least or follows):
+        is_near = (
+            len(found) < _FIRST and one.current and near[i] > 0 and (has_name(question, one) or not named)
+        )
+        if len(found) < _MAX_RETURNED and (related[i] >= least or is_near):
             found.setdefault(one.chunk_id, one)
             if one.of_document:
                 texts.add(text)
@@ -230,27 +236,29 @@ def _differ_in_ending(one: str, other: str) -> bool:
 def nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
     """How near each passage is to a question; in other languages than English, its share of the question's words.
 
-    In English, this adds the shares of the question's words in the passage, in its best sentence and in all passages
-    of its chunk, the share of its names, and whether the passage has the kind of value asked for, or is of a day or
-    in a document that the question names, and subtracts its lag in search score. The fewer passages have a word, the
-    more it counts: if all name the tool in question, the other words decide.
+    In English, this adds the shares of the question's words, as far as any passage has them, in the passage, in its
+    best sentence and in all passages of its chunk, the share of its names, and whether the passage has the kind of
+    value asked for, or is of a day or in a document that the question names, and subtracts its lag in search score.
+    The fewer passages have a word, the more it counts: if all name the tool in question, the other words decide.
     """
     if is_foreign(question.text):
         return shares_matched(question.text, passages)
     asked = with_unspoken_names(question, passages)
     weights = term_weights(asked, list(passages))
-    total = sum(weights.values()) or 1.0
     lags = lags_behind([passage.score for passage in passages])
 
     stems = [_stems(passage) for passage in passages]
-    alike = _alike(weights, frozenset().union(*stems))
+    everything = frozenset[str]().union(*stems)
+    alike = _alike(weights, everything)
+
+    def match(term: str, stems: frozenset[str], text: str) -> float:
+        return max(degree(term, stems, text), 0.0 if alike[term].isdisjoint(stems) else _RESEMBLES)
+
+    # A word that no passage has tells none from another, and would only make the other words count less.
+    total = sum(weight for term, weight in weights.items() if match(term, everything, "")) or 1.0
 
     def matched(stems: frozenset[str], text: str = "") -> float:
-        degrees = (
-            weight * max(degree(term, stems, text), 0.0 if alike[term].isdisjoint(stems) else _RESEMBLES)
-            for term, weight in weights.items()
-        )
-        return sum(degrees) / total
+        return sum(weight * match(term, stems, text) for term, weight in weights.items()) / total
 
     together: dict[str, frozenset[str]] = {}
     for passage, own in zip(passages, stems, strict=True):

@@ -84,6 +84,8 @@ class Piece(FrozenRecord, frozen=True):
 def trimmed(text: str) -> str:
     """A sentence as an answer: without marks of lists and tasks and full stop, cut to a bounded length."""
     plain = re.sub(r"^[\s*•>#-]+(?:\[[ xX]\]\s)?|^\[[ xX]\]\s", "", text).strip()
+    if plain.count("**") % 2:
+        plain = plain.replace("**", "", 1)  # the end of a label whose beginning was a mark: "- **Cause:** …"
     if len(plain.split()) > MAX_WORDS:
         head = " ".join(plain.split()[:MAX_WORDS])
         cut = max(head.rfind(mark) for mark in (", ", "; ", ": "))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rlm_mem.offline.documents import same_name
 from rlm_mem.offline.extraction import piece
 from rlm_mem.offline.kinds import has_form
+from rlm_mem.offline.lines import lines_of
 from rlm_mem.offline.notes import EXACT_FIT, wanted_words
 from rlm_mem.offline.passages import Passage, Reading, Sentence, heading_stems
 from rlm_mem.offline.phrases import FUNCTION_WORDS
@@ -15,12 +16,8 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.word_classes import degree, stem_of
 from rlm_mem.text.patterns import late
 
-_HEADING = late(r"(#{1,6})[ \t]+([^\n]{1,200})")
-_FIELD = late(
-    r"[ \t>]{0,20}(?:(?:[-*+•]|\d{1,3}[.)])[ \t]{1,9})?(?:\[[ xX]\][ \t]{1,9})?"
-    r"(?P<label>[^\W_][^\n:=|]{0,59})(?:::?(?=\s)|[ \t]=[ \t])[ \t]*(?P<value>\S[^\n]{0,300})"
-)
-_ROW = late(r"[ \t]*\|[ \t]*(?P<label>[^\W_][^\n|]{0,59})\|[ \t]*(?P<value>[^\W_][^\n|]{0,300})\|[ \t]*$")
+_FIELD = late(r"(?P<label>[^\W_][^\n:=|]{0,59})(?:::?(?=\s)|[ \t]=[ \t])[ \t]*(?P<value>\S[^\n]{0,300})")
+_ROW = late(r"\|[ \t]*(?P<label>[^\W_][^\n|]{0,59})\|[ \t]*(?P<value>[^\W_][^\n|]{0,300})\|$")
 """A row of a table of two columns."""
 _NEXT = late(r"[,;][ \t]{1,9}[^\W\d_][\w \t-]{0,40}:[ \t]")
 """The next field of a line with several: "Track width: 45 cm, car width: 15 cm"."""
@@ -101,16 +98,11 @@ def _is_of_kind(question: Question, label: str, value: str, passage: Passage) ->
     return True
 
 
-def _fields(text: str) -> Iterator[tuple[str, str, list[str]]]:
+def _fields(text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """The labels and values of a text, with the headings above each, topmost first."""
-    headings: dict[int, str] = {}
-    for line in text.splitlines():
-        if heading := _HEADING.match(line):
-            level = len(heading[1])
-            headings = {one: title for one, title in headings.items() if one < level} | {level: heading[2]}
-            continue
+    for line, headings in lines_of(text):
         plain = _BOLD.sub("", line)
         if found := _FIELD.match(plain) or _ROW.match(plain):
             value = _NEXT.split(found["value"], 1)[0].strip()
             code = _CODE.match(value)
-            yield found["label"].strip(" `"), code[1] if code else value, list(headings.values())
+            yield found["label"].strip(" `"), code[1] if code else value, headings

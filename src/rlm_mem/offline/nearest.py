@@ -11,7 +11,7 @@ from rlm_mem.models.base import SURE
 from rlm_mem.offline.closest import has_name, is_related, names_attribute, names_deed
 from rlm_mem.offline.extraction import MAX_WORDS, trimmed
 from rlm_mem.offline.features import with_unspoken_names
-from rlm_mem.offline.notes import EXACT_FIT, is_notes, nearest_line
+from rlm_mem.offline.notes import EXACT_FIT, ITEM, is_notes, nearest_line
 from rlm_mem.offline.passages import Passage, Reading, Sentence
 from rlm_mem.offline.phrases import FUNCTION_WORDS
 from rlm_mem.offline.question import Question
@@ -92,8 +92,12 @@ def quotation(question: Question, passages: Sequence[Passage], near: Sequence[fl
 
 
 def _quoted(passage: Passage, sentence: Sentence, number: int) -> str:
-    """A sentence with the one after it, unless that is a heading or both have more words than an answer may have."""
-    following = [one for one in passage.sentences[number + 1 : number + 2] if not one.text.startswith("#")]
+    """A sentence with the one after it, unless that begins another item or section, or both are too long."""
+    following = [
+        one
+        for one in passage.sentences[number + 1 : number + 2]
+        if not (one.text.startswith("#") or (ITEM.match(one.text) and not sentence.text.endswith(":")))
+    ]
     end = following[0].start + len(following[0].text) if following else 0
     both = " ".join(passage.text[sentence.start : end].split())
     return trimmed(both if both and len(both.split()) <= MAX_WORDS else sentence.text)

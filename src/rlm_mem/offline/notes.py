@@ -68,7 +68,7 @@ _GIVES_VALUE = late(
     r"|\b(?:means?|meant|defaults?|equals?|becomes?|stands for|called|named)\b|\d",
     re.IGNORECASE,
 )
-_ITEM = late(r"[-*+•|#]|\d{1,3}[.)]\s")
+ITEM = late(r"[-*+•|#]|\d{1,3}[.)]\s")
 _OF_HEADING = 0.1
 """Taken from the score of a heading: of two that match as much, a sentence states more."""
 _MAX_LISTED = 3
@@ -408,7 +408,7 @@ def _lines(passage: Passage) -> list[_Line]:
             sentence = replace(sentence, text=sentence.text[:_MAX_SENTENCE])
         pronoun = any(word.low in _THIRD_PERSON for word in sentence.words)
         # The item of a list says something of its own; what it is about is above it.
-        nameless = not _ITEM.match(sentence.text) and not any(
+        nameless = not ITEM.match(sentence.text) and not any(
             w.text[:1].isupper() and n for n, w in enumerate(sentence.words)
         )
         antecedents = (earlier | continued) if pronoun else earlier if nameless else frozenset()

@@ -75,6 +75,11 @@ _OPENERS = word_set(
     according based tell list name give describe if and so then
     """
 )  # fmt: skip
+_REQUEST = late(r"\W*(?:[Pp]lease,?\s)?(?P<verb>[^\W\d_]{2,20})\s(?:me|us)\b")
+"""A request that frames a question: "Remind me of …"."""
+_FIRST_PERSON = late(r"I(?:['’](?:m|ve|d|ll))?")
+_OPENING = late(r"(?:\A|[.!?])[^\w.!?]*\Z")
+"""Before the first word of a sentence."""
 _CALENDAR = frozenset((*MONTH_NAMES, *DAY_NAMES))
 # Words of a question that nearly every memory contains.
 _WEAK_VERBS = word_set(
@@ -135,9 +140,11 @@ def analyse_question(text: str) -> Question:
     Only its first ``MAX_CHARACTERS`` are read, since the prompt of a program may be of any length.
     """
     plain = " ".join(normalise_unicode("NFC", text[:MAX_CHARACTERS]).split())
-    names = _names(plain)
     analyser = get_analyser("english")
-    skip = {stem for name in names for stem in analyser.terms(name)}
+    request = _REQUEST.match(plain)
+    verb = request["verb"] if request else ""
+    names = tuple(name for name in _names(plain) if name != verb)
+    skip = {stem for name in (*names, verb) for stem in analyser.terms(name)}
     focus = _FOCUS.search(plain)
     noun = focus["noun"].lower() if focus else ""
     # "which make is …": an everyday verb that is asked for is a noun, and no everyday word.
@@ -183,12 +190,12 @@ def _kind(text: str) -> str:
 
 def _names(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    for position, match in enumerate(_WORD.finditer(text)):
+    for match in _WORD.finditer(text):
         word = match.group().removesuffix("'s").removesuffix("’s").rstrip("'’")
         lowered = word.lower()
-        if not word[:1].isupper() or lowered in _CALENDAR or word == "I":
+        if not word[:1].isupper() or lowered in _CALENDAR or _FIRST_PERSON.fullmatch(word):
             continue
-        if position == 0 and lowered in _OPENERS:
+        if lowered in _OPENERS and _OPENING.search(text, max(0, match.start() - 4), match.start()):
             continue
         found[word] = None
     return tuple(found)

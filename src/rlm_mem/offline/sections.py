@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from rlm_mem.offline.lines import lines_of
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late
 
-_HEADING = late(r"#{1,6}[ \t]+([^\n]{1,100})")
-_MARKER = late(r"(?:[-*+]|\d{1,3}[.)])[ \t]{1,9}(?:\[[ xX]\][ \t]{1,9})?")
+_KINDS = frozenset(("what", "how"))
+_RULE = late(r"\|[ \t:|-]{1,200}$")
+"""The rule below the header of a table."""
 _MOST_LINES, _MOST_CHARACTERS = 8, 400
 _CONFIDENCE, _OF_LONGER_HEADING = 0.8, 0.7
 
@@ -25,11 +28,11 @@ class _Section(NamedTuple):
 
 
 def read_section(question: Question, passages: Sequence[Passage]) -> Reading | None:
-    """The section whose heading has the words of a question for things, and at most one more; None without any.
+    """The section whose heading has the words of a question for things or a way, and at most one more; else None.
 
     Of several, that with only these words is taken, then the newest.
     """
-    if question.kind != "what":
+    if question.kind not in _KINDS:
         return None
     terms = get_analyser("english").terms
     asked = set(terms(question.text))
@@ -50,18 +53,17 @@ def read_section(question: Question, passages: Sequence[Passage]) -> Reading | N
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
     """The headings of a text with the lines below each, in one line; none of a heading with nothing below it."""
-    title, lines = "", list[str]()
-    for line in [*text.splitlines(), "# end"]:
-        heading = _HEADING.match(line)
-        if heading is None:
-            item = line.strip()
-            marker = _MARKER.match(item)
-            lines.append(item[marker.end() if marker else 0 :].strip().rstrip(";"))
-            continue
-        told = list(filter(None, lines))
-        if title and told:
-            yield title, _shortened(told)
-        title, lines = heading[1], []
+    for headings, lines in itertools.groupby(lines_of(text), lambda line: line.headings):
+        told = [_told(line.text) for line in lines if not _RULE.match(line.text)]
+        if headings and told:
+            yield headings[-1], _shortened(told)
+
+
+def _told(line: str) -> str:
+    """A line as a part of an answer; of a row of a table its cells."""
+    if line.startswith("|"):
+        return ", ".join(filter(None, map(str.strip, line.split("|"))))
+    return line.rstrip(";")
 
 
 def _shortened(lines: Sequence[str]) -> str:

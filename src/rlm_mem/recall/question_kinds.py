@@ -27,9 +27,11 @@ _SUMMARY = late(
     re.IGNORECASE,
 )
 """Matches a question for a summary or a development, which a few excerpts do not answer."""
+_HOW_MANY, _OF_ALL = r"\bhow many (?:[\w'’-]{1,30} ){0,3}?", r"\bhow many\b[^?]{1,200}\b"
+"""Begin patterns of a question for a number with a word soon after it, and with one anywhere later."""
 _COUNTING = late(
-    r"\bhow many (?:[\w'’-]{1,30} ){0,3}?(?:different|distinct|various|kinds|types|times)\b|"
-    r"\bhow many\b[^?]{1,200}\b(?:across|throughout)\b|\bin how many\b|\bhow often (?:did|have|has|had|was|were)\b|"
+    rf"{_HOW_MANY}(?:different|distinct|various|kinds|types|times)\b|{_OF_ALL}(?:across|throughout)\b|"
+    r"\bin how many\b|\bhow often (?:did|have|has|had|was|were)\b|"
     r"\b(?:list|name|enumerate) (?:all|each|every(?:one|thing)?)\b|"
     r"\b(?:what|which)\b[^?]{1,200}\b(?:across|throughout) (?:all )?(?:of )?(?:my|our)\b|"
     r"\b(?:wie ?oft (?:habe?n?|hat|war)|wie ?viele verschiedene|combien de fois|cu[aá]ntas veces|quante volte|"
@@ -37,10 +39,7 @@ _COUNTING = late(
     re.IGNORECASE,
 )
 """Matches a question for all things mentioned at several times, or their number."""
-_ADDING = late(
-    r"\bhow many (?:[\w'’-]{1,30} ){0,3}?total\b|\bhow many\b[^?]{1,200}\b(?:in total|in all|altogether)\b",
-    re.IGNORECASE,
-)
+_ADDING = late(rf"{_HOW_MANY}total\b|{_OF_ALL}(?:in total|in all|altogether)\b", re.IGNORECASE)
 """Matches a question for a sum, which few statements may contain: its opening has these nearly whole."""
 _NUMBER = late(
     r"\b(?:how (?:many|often)|(?:what|which) number of|in total|wie ?viele?|wie oft|combien|cu[aá]nt[oa]s|quant[ei]|"
