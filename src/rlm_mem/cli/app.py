@@ -179,5 +179,8 @@ def _usage_hint(error: Exception, arguments: Sequence[str]) -> str:
     # What has a space before any "=" is a text, not an option.
     if any(one.startswith("-") and " " in one.partition("=")[0] for one in arguments):
         return f"put -- before a text that begins with -, as in {command} -- '- …'"
-    unknown = getattr(error, "message", "").startswith("No such command")
-    return f"{command} --help {'lists the commands' if unknown else 'shows how'}."
+    if getattr(error, "message", "").startswith("No such command"):
+        return f"{command} --help lists the commands."
+    wrong_number = type(error).__name__ in ("MissingParameter", "UsageError")
+    examples = EXAMPLES.get(command.removeprefix("rlm-mem "), ()) if wrong_number else ()
+    return f"{command} --help shows how" + (f"; for example, rlm-mem {examples[0]}" if examples else ".")
