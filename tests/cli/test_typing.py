@@ -104,6 +104,16 @@ def test_wrong_uses_name_what_would_be_right(run: Run, notes: dict[str, str], tm
     assert (ran.code, "is a file, not a folder" in ran.err, "remember --file" in ran.err) == (2, True, True)
     assert "rlm-mem project import --help shows how" in run("project", "import", "--watch=maybe").err
     assert "rlm-mem recall --help shows how" in run("recall", "When?", "--json=no").err
+    assert "'abc' is not a whole number." in run("search", "tea", "--limit", "abc").err
+    assert "'70%' is not a number." in run("remember", "tea", "--confidence", "70%").err
+    assert "rlm-mem remember --help shows how" in run("--namespace", "x", "remember", "--folder").err
+    assert "ttl must be a number with s, m, h, d or w" in run("remember", "tea", "--ttl", "3600").err
+    address = run("import", "https://example.org/notes.zip")
+    assert (
+        address.code,
+        "https://example.org/notes.zip is an address" in address.err,
+        "download it" in address.err,
+    ) == (2, True, True)
     refused = run("chunk", "supersede", notes["tea"], "Ana drinks mate now.").err
     assert "NEW is the id of a chunk, not a text" in refused
     assert f'rlm-mem remember "TEXT" --replaces {notes["tea"]}' in refused
