@@ -19,7 +19,7 @@ WORKERS ?= $(if $(filter 1,$(CORES))$(filter -k% tests/%,$(ARGS)),0,$(shell expr
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-slow test-models test-integrations test-clients check format bench bench-peers site links lighthouse image wheels figures clean
+.PHONY: help install dev demo test test-slow test-models test-integrations test-crewai test-clients check format bench bench-peers site links lighthouse image wheels figures clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 22
@@ -44,6 +44,12 @@ test-models: $(VENV)/.installed-dev ## the tests against a real local model serv
 test-integrations: $(VENV)/.installed-dev ## the adapters, each against the real package of its framework; programs of users, by pyright
 	$(PIP) install --quiet --editable ".[test,check]" --requirement tests/integrations/requirements.txt
 	$(BIN)/python -m pytest tests/integrations tests/test_typed_programs.py $(ARGS)
+
+# CrewAI needs mcp<2, the server of this package mcp>=2.1: it is tested in an environment without the server.
+test-crewai: $(BIN)/python ## the memory for CrewAI against the real package
+	@test -x build/crewai/bin/python || sh tools/venv.sh build/crewai
+	build/crewai/bin/python -m pip install --quiet --editable . "crewai>=1.15.30,<2" pytest hypothesis
+	build/crewai/bin/python -m pytest tests/integrations/test_crewai.py $(ARGS)
 
 # Without @latest, npm takes an old client that fits the machine's own Node.js.
 test-clients: $(VENV)/.installed-dev ## hooks and server, used by real coding agents (needs npm)

@@ -96,6 +96,44 @@ def test_a_long_word_in_a_step_does_not_widen_the_page(open_page: Open, brain: P
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, width
 
 
+def test_a_long_word_of_another_note_does_not_widen_the_results(open_page: Open) -> None:
+    page = open_page("/memories?q=gauge")
+    page.evaluate("""() => {
+        const note = document.createElement("p");
+        note.className = "quiet small";
+        note.innerHTML = `a later note: <a href="/memories">${"long".repeat(99)}</a>`;
+        document.querySelector("#results .list > li").append(note);
+    }""")
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 860})
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, width
+
+
+def test_the_bar_for_several_memories_stays_in_sight_and_counts_them(open_page: Open) -> None:
+    page = open_page("/memories", width=390, height=844)
+    page.get_by_text("Select several").click()
+    boxes = page.locator(".tick input")
+    boxes.nth(3).check()
+    boxes.last.check()
+    assert page.evaluate("scrollY") > 844
+    bar = page.locator("#several").bounding_box()
+    assert bar["y"] == 0 and bar["height"] < 844 / 4
+    assert page.locator("[data-ticked]").inner_text() == "2 ticked"
+    page.get_by_role("button", name="Archive the ticked").click(trial=True)
+    for _ in range(12):
+        page.keyboard.press("Shift+Tab")
+        assert page.evaluate(
+            """() => {
+            const top = document.activeElement.getBoundingClientRect().top;
+            return top >= document.getElementById("several").getBoundingClientRect().bottom;
+        }"""
+        ), "the bar covers what has the focus"
+    page.get_by_label("Tick all that are shown").check()
+    assert page.locator("[data-ticked]").inner_text() == f"{boxes.count()} ticked"
+    page.get_by_label("Tick all that are shown").uncheck()
+    assert page.locator("[data-ticked]").inner_text() == ""
+
+
 def test_a_program_is_read_to_its_end_by_scrolling_the_page_alone(open_page: Open, brain: Path) -> None:
     page = open_page(runs_of(brain)["Which program is long?"])
     program = page.locator("pre.program")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import subprocess
@@ -165,6 +166,16 @@ def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
     assert texts(brain) == [case["evidence"][1].partition(": ")[2]]
     assert run("--namespace", NAMESPACE, "undo").code == 0
     assert texts(brain) == KEPT
+    assert (
+        f"review approve (or reject) {case['id']}"
+        in run("--namespace", NAMESPACE, "review", "show", case["id"]).out
+    )
+    assert run("--namespace", NAMESPACE, "review", "reject", case["id"]).code == 0, (
+        "in a terminal, in the name of the user"
+    )
+    (decided_case,) = run("--namespace", NAMESPACE, "review", "list", "--status", "rejected", "--json").json
+    assert decided_case["decisions"][-1]["reviewer"] == getpass.getuser()
+    assert run("--namespace", NAMESPACE, "undo").code == 0
     assert "there is no memory of capture-" in run(*some, "--keep", "chunk-none").err
     approved = run(
         "--namespace", NAMESPACE, "review", "approve", case["id"], "--reviewer", "Dana", "--reason", "true"
@@ -247,7 +258,10 @@ def test_a_person_sees_what_an_agent_is_given_and_why(
     assert (
         row["id"] in hook("user-prompt", prompt="How are the dates of the ledger stored?").out
     )  # it counts nothing
-    assert run("hook", "context", "What is for lunch?").out == "no memories are provided\n"
+    assert (
+        run("hook", "context", "What is for lunch?").out
+        == "no memories are provided: none shares enough words with it\n"
+    )
 
 
 @pytest.mark.local_only("looks at files")

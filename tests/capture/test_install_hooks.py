@@ -118,7 +118,12 @@ def test_server_and_hooks_come_and_go_without_a_trace(name: str, first: str, run
     ways = [[], ["--hooks"]] if first == "server" else [["--hooks"], []]
     for remove in ([], ["--remove"]):
         for way in ways:
-            assert run("install", name, *way, *remove).code == 0
+            done = run("install", name, *way, *remove)
+            assert done.code == 0
+            other = f"rlm-mem install {name}{'' if way else ' --hooks'}."
+            assert (f"are added by {other}" in done.out) == (not remove), (
+                "each names the command for the other"
+            )
             assert not list(Path.home().rglob("*.backup-*"))
     assert sorted(Path.home().rglob("*")) == present
 

@@ -139,6 +139,10 @@ def test_project_as_a_namespace_is_that_of_the_working_folder(
     assert run("search", "ledger").out.startswith("nothing found")
     told = "the project of this folder has 1 memory: use --namespace project"
     assert told in run("search", "ledger").out and told in run("recall", "Where does the ledger run?").out
+    assert told in run("review", "list").out and told in run("undo").err
+    assert (
+        run("hook", "context", "autumn").out == "no memories are provided: none shares enough words with it\n"
+    )
     monkeypatch.chdir("/")
     refused = run("--namespace", "project", "list")
     assert (refused.code, "/ belongs to no project" in refused.err) == (2, True)

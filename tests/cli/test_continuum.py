@@ -103,7 +103,8 @@ def test_the_review_queue_from_the_command_line(run: Run, log: str, brain: Path)
     (case,) = run("review", "list", "--json").json
     shown = run("review", "show", case["id"]).out
     assert "beta: 50 of 50 uses went well" in shown
-    assert run("review", "approve", case["id"], "--reason", "yes").code == 2, "nobody decides without a name"
+    unnamed = run("review", "approve", case["id"], "--reason", "yes", stdin="")
+    assert unnamed.code == 2 and "--reviewer NAME" in unnamed.err, "an agent in a shell decides for nobody"
     nameless = run("review", "approve", case["id"], "--reviewer", "agent", "--reason", "yes")
     assert (nameless.code, "named reviewer" in nameless.err) == (2, True)
     unexplained = run("review", "approve", case["id"], "--reviewer", "Ana")

@@ -104,8 +104,42 @@ def test_wrong_uses_name_what_would_be_right(run: Run, notes: dict[str, str], tm
     assert (ran.code, "is a file, not a folder" in ran.err, "remember --file" in ran.err) == (2, True, True)
     assert "rlm-mem project import --help shows how" in run("project", "import", "--watch=maybe").err
     assert "rlm-mem recall --help shows how" in run("recall", "When?", "--json=no").err
+    assert "'abc' is not a whole number." in run("search", "tea", "--limit", "abc").err
+    assert "'70%' is not a number." in run("remember", "tea", "--confidence", "70%").err
+    assert "rlm-mem remember --help shows how" in run("--namespace", "x", "remember", "--folder").err
+    assert "ttl must be a number with s, m, h, d or w" in run("remember", "tea", "--ttl", "3600").err
+    address = run("import", "https://example.org/notes.zip")
+    assert (
+        address.code,
+        "https://example.org/notes.zip is an address" in address.err,
+        "download it" in address.err,
+    ) == (2, True, True)
+    refused = run("chunk", "supersede", notes["tea"], "Ana drinks mate now.").err
+    assert "NEW is the id of a chunk, not a text" in refused
+    assert f'rlm-mem remember "TEXT" --replaces {notes["tea"]}' in refused
     ran = run("undo", f"zzz{len(notes)}")
     assert (ran.code, "there is no chunk or change zzz4" in ran.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "example"),
+    [
+        (("link", "add", "a1b2c3d4", "e5f6a7b8"), "rlm-mem link add a1b2c3d4 e5f6a7b8 supports"),
+        (
+            ("chunk", "update", "a1b2c3d4", "The gate is red."),
+            'rlm-mem chunk update a1b2c3d4 --content "The gate',
+        ),
+        (
+            ("store", "restore", "brain.tar.gz", "restored"),
+            "rlm-mem --brain restored store restore brain.tar.gz",
+        ),
+    ],
+)
+def test_too_few_or_too_many_arguments_are_answered_with_an_example(
+    run: Run, given: tuple[str, ...], example: str
+) -> None:
+    ran = run(*given)
+    assert (ran.code, f"shows how; for example, {example}" in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize(

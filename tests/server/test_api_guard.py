@@ -175,6 +175,12 @@ def test_an_unknown_address_is_not_found(tmp_path: Path, path: str) -> None:
             refused(answer, answer.status_code)
 
 
+def test_another_version_of_the_interface_is_answered_for_programs(tmp_path: Path) -> None:
+    with client_of(tmp_path / "brain", dashboard=True) as client:
+        for path in ("/api/", "/api/v2/chunks"):
+            refused(client.get(f"{BASE}{path}"), 404)
+
+
 def test_requests_are_counted_by_route_however_many_addresses_there_are(tmp_path: Path) -> None:
     def counts(client: TestClient) -> set[str]:
         text = client.get(f"{BASE}/metrics").text

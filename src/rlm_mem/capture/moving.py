@@ -72,7 +72,8 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
         missing = [chunk_id for chunk_id in ids if chunk_id not in found]
         if missing:
             raise NotFoundError(
-                f"there is no chunk {missing[0]!r:.80} in {source.namespace}; nothing was moved"
+                f"there is no chunk {missing[0]!r:.80} in {source.namespace}; nothing was moved",
+                hint=f"rlm-mem --namespace {source.namespace} list shows the ids",
             )
         with target.batch():
             origins = {f"{source.namespace}#{one}" for one in ids}

@@ -442,7 +442,8 @@ def duration(ttl: object) -> timedelta:
         number, unit = ttl.strip()[:-1], _UNITS.get(ttl.strip()[-1:])
         if unit and len(number) <= 9 and number.isascii() and number.isdigit():
             return timedelta(seconds=int(number) * unit)
-    elif isinstance(ttl, int | float) and not isinstance(ttl, bool) and ttl == ttl:
+        raise InvalidChunk(f"ttl must be a number with s, m, h, d or w such as 30d, not {shown(ttl)}")
+    if isinstance(ttl, int | float) and not isinstance(ttl, bool) and ttl == ttl:
         return timedelta(seconds=ttl)
     raise InvalidChunk(f"ttl must be seconds, or a number with s, m, h, d or w such as 30d, not {shown(ttl)}")
 

@@ -82,6 +82,8 @@ def install(
         print_text(f"memory: {shown_place(named)}", wrap=False)
     print_text(known.after_removal if remove else known.next_step)
     if not remove:
+        if any(one.name == known.name for one in HOOK_CLIENTS):
+            _print_other_part("Hooks that capture decisions", known.name, "--hooks", project)
         _note_what_lacks(launcher[0], has_own_memory=named is None, project=project)
 
 
@@ -246,6 +248,12 @@ def _write(call: Call, name: str, path: Path, made: str | None, done: str) -> bo
     return True
 
 
+def _print_other_part(what: str, name: str, flag: str, project: bool) -> None:
+    """Name the command that installs what this one did not."""
+    command = " ".join(filter(None, ["rlm-mem install", name, flag, "--project" if project else ""]))
+    print_text(f"{what} are added by {command}.", wrap=False)
+
+
 def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, show: bool) -> None:
     """Write the hooks into a client's settings, or remove them; other entries are kept."""
     if project:
@@ -282,6 +290,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         print_text(
             "In a repository, rlm-mem project import brings in its instructions, memory bank and decisions."
         )
+        _print_other_part("The tools to search, recall and remember", client.name, "", project)
         if client.name == "codex":
             print_text("Codex asks for permission once: /hooks.")
 

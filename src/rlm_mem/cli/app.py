@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -27,6 +28,7 @@ BAD_INPUT = 2
 INTERRUPTED = 130
 #: Errors with these numbers come from writing standard output if they name no file.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+_NUMBER = re.compile(r"is not a valid (float|int)(?: range)?(?=\.)")
 
 
 class LazyGroup(TyperGroup):
@@ -150,7 +152,7 @@ def main(arguments: Sequence[str]) -> int:
         if hasattr(error, "format_message"):
             message = error.format_message()
             # Without a command, the message is empty, since the help has already been printed.
-            begin = message[:1].lower() + message[1:]
+            begin = _NUMBER.sub(_plain_number, message[:1].lower() + message[1:])
             return _end(BAD_INPUT, begin, _usage_hint(error, arguments)) if message else BAD_INPUT
         if os.environ.get("RLM_MEM_DEBUG"):
             raise
@@ -169,15 +171,23 @@ def _end(code: int, message: str, hint: str | None) -> int:
     return code
 
 
+def _plain_number(found: re.Match[str]) -> str:
+    return f"is not a {'whole ' if found[1] == 'int' else ''}number"
+
+
 def _usage_hint(error: Exception, arguments: Sequence[str]) -> str:
     context = getattr(error, "ctx", None)
     if context:
         command = context.command_path
     else:  # of an option with a value that it does not take
-        paths = (" ".join(arguments[:length]) for length in (2, 1))
+        words = [one for one in arguments if not one.startswith("-")]
+        paths = (" ".join(words[at : at + length]) for at in range(len(words)) for length in (2, 1))
         command = f"rlm-mem {next(filter(catalogue.find, paths), '')}".rstrip()
     # What has a space before any "=" is a text, not an option.
     if any(one.startswith("-") and " " in one.partition("=")[0] for one in arguments):
         return f"put -- before a text that begins with -, as in {command} -- '- …'"
-    unknown = getattr(error, "message", "").startswith("No such command")
-    return f"{command} --help {'lists the commands' if unknown else 'shows how'}."
+    if getattr(error, "message", "").startswith("No such command"):
+        return f"{command} --help lists the commands."
+    wrong_number = type(error).__name__ in ("MissingParameter", "UsageError")
+    examples = EXAMPLES.get(command.removeprefix("rlm-mem "), ()) if wrong_number else ()
+    return f"{command} --help shows how" + (f"; for example, rlm-mem {examples[0]}" if examples else ".")

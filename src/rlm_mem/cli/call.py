@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import inspect
 import os
 import shlex
@@ -207,6 +208,14 @@ def other_places(memory: rlm_mem.Memory) -> str:
     if not named:
         return "nothing is remembered yet: rlm-mem remember TEXT, or rlm-mem remember --folder PATH"
     return f"the namespace {current} is empty; memories are in: {named}"
+
+
+def login_name() -> str:
+    """The name of the user who runs the command."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a user without a name, as in some containers
+        return "unknown"
 
 
 def shown_place(place: Path | str) -> str:

@@ -18,7 +18,7 @@ import typer
 
 from rlm_mem.chunk import is_chunk_id
 from rlm_mem.cli import backup, options, sources
-from rlm_mem.cli.call import Call
+from rlm_mem.cli.call import Call, other_places
 from rlm_mem.cli.ids import full_id, full_ids, no_chunk, quarantined_id
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, day, note, one_line, print_json, print_text
@@ -72,6 +72,11 @@ def supersede(
     force: Annotated[bool, flag("--force", "Even if NEW is older than OLD.")] = False,
 ) -> None:
     """Let one chunk replace another, which is kept: rlm-mem chunk supersede OLD NEW; rlm-mem undo undoes it."""
+    if " " in new_id.strip():
+        raise InputError(
+            f"NEW is the id of a chunk, not a text: {new_id!r:.60}",
+            hint=f'rlm-mem remember "TEXT" --replaces {old_id} remembers a text that replaces it',
+        )
     with call.open() as memory:
         old_id, new_id = full_ids(memory, [old_id, new_id])
         changed = memory.supersede(old_id, new_id, reason, force=force)
@@ -347,9 +352,10 @@ def undo(
             raise InputError("--to needs a chunk", hint="rlm-mem undo ID --to REVISION")
         with call.open() as memory:
             undone = memory.undo(change=what)
-            texts = [] if undone is None or call.json else _texts(memory, undone.chunk_ids[:_SHOWN_TEXTS])
-        if undone is None:
-            raise NotFoundError("there is nothing to undo", hint="see rlm-mem store events")
+            if undone is None:
+                hint = "; ".join(filter(None, ["see rlm-mem store events", other_places(memory)]))
+                raise NotFoundError(f"there is nothing to undo in {memory.store.namespace}", hint=hint)
+            texts = [] if call.json else _texts(memory, undone.chunk_ids[:_SHOWN_TEXTS])
         if not call.printed_json(asdict(undone)):
             print_text(str(undone))
             for line in texts:

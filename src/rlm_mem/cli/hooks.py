@@ -109,7 +109,8 @@ def context(
         )
         print_text(row["content"], indent=4)
     if not rows:
-        print_text("no memories are provided", "dim")
+        why = ": none shares enough words with it" if action is not None or prompt is not None else ""
+        print_text(f"no memories are provided{why}", "dim")
 
 
 def pause_(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import rlm_mem
 from rlm_mem.cli import options
-from rlm_mem.cli.call import Call
+from rlm_mem.cli.call import Call, login_name, other_places
 from rlm_mem.cli.ids import known_id, short_ids
 from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, moment, one_line, print_json, print_text, text
@@ -25,7 +26,7 @@ CaseId = Annotated[str, argument("ID", "The id of a case (rlm-mem review list), 
 CaseIds = Annotated[
     list[str], argument("ID...", "Ids of cases (rlm-mem review list), or the beginning of each.")
 ]
-Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
+Reviewer = Annotated[str | None, option("--reviewer", "NAME", "Who decides; in a terminal, by default you.")]
 Reason = Annotated[
     str,
     option(
@@ -48,6 +49,7 @@ def review_list(
     """List cases, the most important kind first, then the oldest."""
     with call.open() as memory:
         cases = memory.continuum.review.cases(None if status == "all" else status)
+        elsewhere = "" if cases or call.json else other_places(memory)
     if call.json:
         print_json(cases)
         return
@@ -65,13 +67,20 @@ def review_list(
             if len(case.evidence) > _CAPTURED:
                 print_text(f"… and {len(case.evidence) - _CAPTURED:,} more", "dim", indent=6)
     print_text(amount(len(cases), "case"), "dim")
-    chosen = f" --namespace {call.namespace}" if call.namespace else ""
+    if elsewhere:
+        print_text(elsewhere, "dim")
     if any(case.status == "open" for case in cases):
-        print_text(f"rlm-mem{chosen} review approve (or reject) CASE --reviewer NAME", "dim")
+        print_text(_how_to_decide(call, "CASE"), "dim")
     if any(case.status == "open" and case.kind == "capture" for case in cases):
         print_text(
             "to keep some of a session: approve CASE with --keep ID for each; the others are archived", "dim"
         )
+
+
+def _how_to_decide(call: Call, case_id: str) -> str:
+    chosen = f" --namespace {call.namespace}" if call.namespace else ""
+    named = "" if sys.stdin.isatty() else " --reviewer NAME"
+    return f"rlm-mem{chosen} review approve (or reject) {case_id}{named}"
 
 
 def review_show(call: Call, case_id: CaseId) -> None:
@@ -96,6 +105,8 @@ def review_show(call: Call, case_id: CaseId) -> None:
             print_text(title, "dim")
             for line in lines:
                 print_text(line, indent=4)
+    if case.status == "open":
+        print_text(_how_to_decide(call, case.id), "dim")
 
 
 def _full_case_id(memory: rlm_mem.Memory, given: str) -> str:
@@ -124,25 +135,38 @@ def _outcome(case_id: str, change: Change) -> str:
 
 
 def _decide(
-    call: Call, given: list[str], decided: str, decide: Callable[[ReviewQueue, str], str], **more: Any
+    call: Call,
+    given: list[str],
+    decided: str,
+    reviewer: str | None,
+    decide: Callable[[ReviewQueue, str, str], str],
+    **more: Any,
 ) -> None:
     """Decide cases one after the other, each a change of its own, and report each as soon as it is decided.
 
     Args:
         decided: the word for the decision. more: further data to print with ``--json``.
-        decide: decides a case, and returns what to print.
+        reviewer: who decides; None: the user, if a person can type. An agent that runs a shell must name somebody.
+        decide: decides a case in the name of somebody, and returns what to print.
     """
+    who = reviewer
+    if who is None and sys.stdin.isatty():
+        who = login_name()
+    if who is None:
+        raise InputError(
+            "a case is decided in the name of a person", hint="--reviewer NAME names who decided"
+        )
     with call.open() as memory:
         review = memory.continuum.review
         for case_id in dict.fromkeys([_full_case_id(memory, one) for one in given]):
-            said = decide(review, case_id)
+            said = decide(review, case_id, who)
             call.report({decided: case_id, **more}, said if len(given) == 1 else f"{case_id}: {said}")
 
 
 def review_approve(
     call: Call,
     case_ids: CaseIds,
-    reviewer: Reviewer,
+    reviewer: Reviewer = None,
     reason: Reason = "",
     keep: Annotated[
         list[str] | None,
@@ -153,40 +177,40 @@ def review_approve(
     if keep and len(case_ids) > 1:
         raise InputError("--keep names memories of one case", hint="approve the other cases by themselves")
 
-    def approve(review: ReviewQueue, case_id: str) -> str:
+    def approve(review: ReviewQueue, case_id: str, who: str) -> str:
         kept = None
         if keep:
             of_case, hint = review.case(case_id).chunk_ids, "rlm-mem review show CASE has the ids"
             kept = [known_id(one, of_case, f"memory of {case_id}", hint) for one in keep]
-        change = review.approve(case_id, reviewer=reviewer, reason=reason, keep=kept)
+        change = review.approve(case_id, reviewer=who, reason=reason, keep=kept)
         return f"approved; {_outcome(case_id, change)}"
 
-    _decide(call, case_ids, "approved", approve)
+    _decide(call, case_ids, "approved", reviewer, approve)
 
 
 def review_defer(
     call: Call,
     case_ids: CaseIds,
-    reviewer: Reviewer,
+    reviewer: Reviewer = None,
     reason: Reason = "",
     days: Annotated[int, option("--days", "N", "Open it again after N days.", min=1)] = 30,
 ) -> None:
     """Postpone the decision on cases."""
 
-    def defer(review: ReviewQueue, case_id: str) -> str:
-        review.defer(case_id, reviewer=reviewer, reason=reason, days=days)
+    def defer(review: ReviewQueue, case_id: str, who: str) -> str:
+        review.defer(case_id, reviewer=who, reason=reason, days=days)
         return f"deferred for {amount(days, 'day')}"
 
-    _decide(call, case_ids, "deferred", defer, days=days)
+    _decide(call, case_ids, "deferred", reviewer, defer, days=days)
 
 
-def review_reject(call: Call, case_ids: CaseIds, reviewer: Reviewer, reason: Reason = "") -> None:
+def review_reject(call: Call, case_ids: CaseIds, reviewer: Reviewer = None, reason: Reason = "") -> None:
     """Reject cases: nothing is promoted or linked; captured and quarantined memories are archived."""
 
-    def reject(review: ReviewQueue, case_id: str) -> str:
-        return f"rejected; {_outcome(case_id, review.reject(case_id, reviewer=reviewer, reason=reason))}"
+    def reject(review: ReviewQueue, case_id: str, who: str) -> str:
+        return f"rejected; {_outcome(case_id, review.reject(case_id, reviewer=who, reason=reason))}"
 
-    _decide(call, case_ids, "rejected", reject)
+    _decide(call, case_ids, "rejected", reviewer, reject)
 
 
 def review_judge(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import msgspec
 
 from rlm_mem.access.tokens import TokenFile, TokenRecord, token_path
 from rlm_mem.cli import options
-from rlm_mem.cli.call import BrainCall
+from rlm_mem.cli.call import BrainCall, login_name
 from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import FOLDED, amount, moment, note, print_table, print_text
 
@@ -45,7 +44,7 @@ def create(
         [part.strip() for part in allow.split(",") if part.strip()],
         lasts=None if lasts == "never" else lasts,
         rate=rate,
-        by=f"cli:{_user()}",
+        by=f"cli:{login_name()}",
     )
     if call.printed_json({"token": token, **_plain(file, record)}):
         return
@@ -86,7 +85,7 @@ def revoke(
 ) -> None:
     """Revoke a token: running servers refuse it from the next request on."""
     file = TokenFile(token_path(call.place, tokens))
-    record = file.revoke(name, by=f"cli:{_user()}")
+    record = file.revoke(name, by=f"cli:{login_name()}")
     call.report(_plain(file, record), f"revoked {record.name} ({record.id})")
 
 
@@ -105,10 +104,3 @@ def _plain(file: TokenFile, record: TokenRecord) -> dict[str, Any]:
     shown: dict[str, Any] = msgspec.to_builtins(record)
     del shown["digest"]
     return {"state": file.state_of(record), **shown}
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a user without a name, as in some containers
-        return "unknown"

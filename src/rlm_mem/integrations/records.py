@@ -244,13 +244,8 @@ class Records:
         return f"chunk-{self._kind}-{hashlib.sha256(key).hexdigest()[:40]}"
 
     def _tag(self, path: tuple[str, ...]) -> str:
-        """The tag of all records whose path begins with these labels; hashed if it would be too long."""
-        tag = f"{self._kind}:" + "/".join(quote(label, safe="") for label in path)
-        return (
-            tag
-            if len(tag) <= _LONGEST_TAG - 2
-            else f"{self._kind}:~{hashlib.sha256(tag.encode()).hexdigest()}"
-        )
+        """The tag of all records whose path begins with these labels."""
+        return path_tag(self._kind, path)
 
     def _own_tag(self, path: tuple[str, ...]) -> str:
         return self._tag(path) + "/."
@@ -269,6 +264,12 @@ class Records:
             if last + timedelta(minutes=record.minutes) <= self._store.clock():
                 return None
         return record
+
+
+def path_tag(kind: str, path: Sequence[str]) -> str:
+    """The tag of an adapter for a path of labels; hashed if it would be too long."""
+    tag = f"{kind}:" + "/".join(quote(label, safe="") for label in path)
+    return tag if len(tag) <= _LONGEST_TAG - 2 else f"{kind}:~{hashlib.sha256(tag.encode()).hexdigest()}"
 
 
 def _is_below(record: Record, path: Sequence[str], *, exactly: bool = False) -> bool:

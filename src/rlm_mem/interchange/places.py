@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import time
 import zipfile
@@ -117,6 +118,11 @@ def path_errors(path: Path, missing: str) -> Iterator[None]:
 def open_place(path: Path | str) -> Place:
     """Open the source at ``path``; raises NotFoundError, or InputError if it is not a file, folder or valid archive."""
     path = check_path(path, "path")
+    if address := re.match("(https?:)/+", str(path)):  # a path has one slash where several follow each other
+        written = f"{address[1]}//{str(path)[address.end() :]}"
+        raise InputError(
+            f"{written} is an address, and only files are read", hint="download it, and name the file"
+        )
     with path_errors(path, f"there is nothing to import at {path}"):
         mode = path.stat().st_mode
     if stat.S_ISDIR(mode):

@@ -69,9 +69,9 @@ def create_app(
     if tools is not None:
         routes.append(Route("/mcp", endpoint=Limited(tools, limits)))
     if api:
-        from rlm_mem.http.app import api_app
+        from rlm_mem.http.app import api_app, nothing_there
 
-        routes.append(Mount(PREFIX, app=api_app(state, limits)))
+        routes += [Mount(PREFIX, app=api_app(state, limits)), Mount("/api", app=nothing_there())]
     login_page = pages.login_page if dashboard else None
     if login_page is not None:
         routes += login_routes(keys, login_page)

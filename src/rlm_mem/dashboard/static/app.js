@@ -321,11 +321,18 @@
     form.addEventListener("change", () => form.requestSubmit());
   });
 
-  document.addEventListener("change", (event) => {
-    if (!event.target.matches("[data-tick-all]")) return;
-    const form = event.target.form.getAttribute("id"); // its `id` is the box of that name
-    all(`input[form="${form}"]`).forEach((box) => { box.checked = event.target.checked; });
+  const countTicked = () => all("[data-ticked]").forEach((shown) => {
+    const count = all(`input[form="${shown.form.getAttribute("id")}"]:checked`).length; // `id` is the box of that name
+    shown.value = count ? `${count} ticked` : "";
   });
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-tick-all]")) {
+      const form = event.target.form.getAttribute("id");
+      all(`input[form="${form}"]`).forEach((box) => { box.checked = event.target.checked; });
+    }
+    countTicked();
+  });
+  document.addEventListener("htmx:after:swap", countTicked);
 
   document.addEventListener("submit", (event) => {
     const question = event.submitter?.dataset.sure ?? event.target.dataset.sure;

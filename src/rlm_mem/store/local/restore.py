@@ -55,7 +55,8 @@ def restore_folder(
     if _is_occupied(brain) and not replace:
         raise InputError(
             f"{brain} exists already",
-            hint="restore into another folder, or use --replace, which renames the present one",
+            hint="restore into another folder (rlm-mem --brain FOLDER store restore FILE), "
+            "or use --replace, which renames the present one",
         )
     files.make_folder(brain.parent)
     with staging_folder(brain.parent, f".{brain.name}.restoring-") as fresh:
