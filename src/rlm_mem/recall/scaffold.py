@@ -37,7 +37,7 @@ MAX_QUERY_CHARS = 300
 MAX_ANSWER_CHARS = 2_000
 CONFIDENCE = 0.5
 """Confidence in an answer in a given form, which the offline model does not give."""
-READ = 0.25
+READ = 0.2
 """Confidence in a suggestion that only the model read."""
 AGREED = 0.7
 """Confidence in a suggestion of the offline model that the model read, too."""
@@ -204,8 +204,6 @@ class Scaffold:
         passages = self._found
         if self._suggested is not None and len(passages) < 2:
             return "no other memory is near the question"
-        if self._suggested is not None and not self._contains_answer(passages[0], self._suggested):
-            return "the offline model's suggestion combines several memories"
         if self._form is None and len(passages) > _FIRST:
             passages = passages[:_FIRST]
             numbered = enumerate(passages, 1)
@@ -272,11 +270,14 @@ class Scaffold:
     def _agrees(self, answer: str) -> bool:
         """Whether the words of an answer stand in the offline model's suggestion, or all of the suggestion in it.
 
-        Words of the question show nothing, nor do a mere yes or no.
+        They must stand in the nearest memory, too: a suggestion may also quote later ones. Words of the question show
+        nothing, nor do a mere yes or no.
         """
         read, suggested = self._terms_of(answer), self._terms_of(self._suggested or "")
         own = read - self._allowed_terms
-        return bool(own and suggested) and (own <= suggested or suggested <= read)
+        if not own or not suggested or not own <= self._terms_of(str(self._found[0]["text"])):
+            return False
+        return own <= suggested or suggested <= read
 
     def _search(self, query: str, completion: Completion, tokens: int) -> str:
         """Run the built-in search and return its output."""
