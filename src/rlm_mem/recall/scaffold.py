@@ -38,9 +38,11 @@ MAX_ANSWER_CHARS = 2_000
 CONFIDENCE = 0.5
 """Confidence in an answer in a given form, which the offline model does not give."""
 READ = 0.2
-"""Confidence in a suggestion that only the model read."""
+"""Confidence in a suggestion that only the model read: on development questions, those of a model of 0.5 billion
+parameters were right in 3 of 24 cases."""
 AGREED = 0.7
-"""Confidence in a suggestion of the offline model that the model read, too."""
+"""Confidence in a suggestion of the offline model that the model read, too: on development questions, models of 0.5 and
+1.5 billion parameters confirmed 4 of 21 and 6 of 8 right ones, and none of 9 and 2 others."""
 _MIN_SHARE = 0.5
 """Share of the words of an answer that is not a text that must be in the passages that it names."""
 _MAX_CITED = 3
@@ -259,7 +261,10 @@ class Scaffold:
         if self._form is not None:
             program = f"FINAL({reading.answer!r}, {cited!r}, {CONFIDENCE})\n"
         elif self._suggested is not None:
-            program = _CONFIRMED.format(answer=self._suggested, cited=found[:1], confidence=AGREED)
+            # One that also quotes later notes rests on several memories.
+            whole = self._contains_answer(self._found[0], self._suggested)
+            rests_on = found[: 1 if whole else _FIRST]
+            program = _CONFIRMED.format(answer=self._suggested, cited=rests_on, confidence=AGREED)
         else:
             # The offline model's order is better than the model's choice.
             ordered = list(dict.fromkeys([*self._nearest[:_FIRST], *cited, *self._nearest, *found]))
