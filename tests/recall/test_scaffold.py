@@ -91,6 +91,23 @@ def test_a_suggestion_from_which_the_model_reads_among_others_is_the_answer(stor
     assert replay(store, result.trajectory.id).same
 
 
+def test_what_only_a_later_note_of_a_suggestion_has_does_not_make_it_the_answer(store: ChunkStore) -> None:
+    texts = (
+        "Claves moved the booklet date to 20 November instead of 1 December. Tell Dr. Sieber at once",
+        "Money plan of the CD: half of the booklet is paid by Claves.",
+        "The choir sings on Fridays.",
+    )
+    for day, text in enumerate(texts, 24):
+        store.create_chunk(text, "note", occurred_at=f"2026-10-{day}T10:00:00Z")
+    question = "By when does Claves want the booklet text now?"
+    offline = RecallOperation(store, "offline").recall(question)
+    assert "20 November (2026-10-24); later, 2026-10-25: Money plan" in str(offline.suggestion)
+    confirmed = asked(store, [*PROSE, reading("20 November", 1)], question)
+    assert (confirmed.content, confirmed.chunk_ids) == (offline.suggestion, offline.chunk_ids)
+    other = asked(store, [*PROSE, reading("25 October 2026", 1)], question)
+    assert (other.content, other.suggestion) == (None, offline.suggestion)
+
+
 @pytest.mark.parametrize("question", [ASKED, UNSURE, QUOTED, "What made Carla leave Oslo?"])
 @pytest.mark.parametrize("answer", ["bicycle", "Lisbon", "Ana", "no", "yes", "2026-02-10", None, "a moon"])
 def test_a_poor_reading_takes_nothing_from_what_the_offline_model_finds(
