@@ -177,6 +177,7 @@ def main() -> int:
     recorded = output or RESULTS / "small_models.json"
     if chosen.add and recorded.exists():
         report.rows = json.loads(recorded.read_text(encoding="utf-8"))["rows"]
+    report.facts["recall.scaffold"] = chosen.scaffold
     asked = sample(5 if chosen.quick else chosen.questions)
     with tempfile.TemporaryDirectory() as scratch:
 
