@@ -190,13 +190,13 @@ class Lines:
         return spoken
 
     def _split_at_labels(self, content: str, said: list[Said]) -> Iterator[Said]:
-        """Yield the lines, splitting a line without a label before each label of a user or the assistant in it.
+        """Yield the lines, splitting each before the labels of a user or the assistant in it.
 
-        A text with a single label that is not at its beginning is not recognised as a dialogue.
+        A text with a single label that is not at its beginning is not recognised as a dialogue, nor is a label below
+        the prose that follows code.
         """
         for one in said:
-            labels = [] if one.speaker else self._labels_in(content, one)
-            for place, name in labels:
+            for place, name in self._labels_in(content, one):
                 yield replace(one, end=place)
                 body = place + len(name) + 1
                 one = Said(place, one.end, body + (content[body : body + 1] == " "), name)

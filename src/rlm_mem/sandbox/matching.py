@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -38,6 +39,10 @@ _MIN_COUNTED = 200
 _GAP = " … "
 _MIN_GAP = 20
 """Fewer characters between two parts are shown instead of a mark."""
+_SENTENCE = 2_000
+"""Maximum characters before the first match that are searched for the start of its sentence."""
+_BESIDE = 3
+"""Maximum sentences before and after one with a match that are shown, too."""
 
 
 class WantedTexts:
@@ -174,30 +179,55 @@ def places(text: str, matches: Iterable[str]) -> list[Span]:
     return sorted(found)[:MAX_MATCHES]
 
 
-def around(text: str, spans: Sequence[Span], chars: int, head: int = 0) -> str:
-    """Return the parts of a one-line text around some spans, at most some ``chars`` characters in all.
+def bounded(text: str, chars: int) -> str:
+    """Cut a text after the last sentence that ends in the second half of ``chars`` characters, else after a word."""
+    if len(text) <= chars:
+        return text
+    ended = max((end for _, end in sentences(text, 0, chars + 1) if end < chars), default=0)
+    if ended < chars // 2:
+        word = text.rfind(" ", 0, chars)
+        ended = word if word >= chars // 2 else chars - 1
+    return f"{text[:ended].rstrip()}…"
 
-    Parts that meet are one; ``…`` marks what is left out; with many characters, the spans without room are counted.
+
+def around(text: str, spans: Sequence[Span], chars: int, head: int = 0) -> str:
+    """Return the sentences of a one-line text that have some spans, at most some ``chars`` characters in all.
+
+    Sentences beside them follow if there is room. Of sentences that have no room, the parts around the spans are
+    returned. Parts that meet are one; ``…`` marks what is left out; with many characters, the spans without room are
+    counted.
 
     Args:
         spans: in order.
-        head: characters of the start of the text that are shown, too.
+        head: characters of the start of the first sentence that are shown, too, if it is cut.
     """
     if len(text) <= chars:
         return text
-    first = [(0, head)] if head else []
-    shown = list(spans)
-    while len(shown) > 1 and _size(_parts(text, shown, _MIN_MARGIN, first)) > chars:
-        shown.pop()
-    rest = f" (+{len(spans) - len(shown)})" if len(shown) < len(spans) and chars >= _MIN_COUNTED else ""
+    first, last = max(0, spans[0][0] - _SENTENCE), min(len(text), spans[-1][1] + chars)
+    found = sentences(text, first, last) or [(first, last)]
+    starts = [start for start, _ in found]
+    held = [max(0, bisect_right(starts, start) - 1) for start, _ in spans]
+    bounds = [(starts[one], max(found[one][1], end)) for one, (_, end) in zip(held, spans, strict=True)]
+    number = len(spans)
+    while number > 1 and _size(_parts(text, spans[:number], bounds[:number], _MIN_MARGIN)) > chars:
+        number -= 1
+    rest = f" (+{len(spans) - number})" if number < len(spans) and chars >= _MIN_COUNTED else ""
     chars -= len(rest)
-    low, high = 0, chars
-    while low < high:  # the widest margin that has room
-        margin = (low + high + 1) // 2
-        low, high = (
-            (margin, high) if _size(_parts(text, shown, margin, first)) <= chars else (low, margin - 1)
-        )
-    parts = _parts(text, shown, low, first)
+    shown = spans[:number], bounds[:number]
+    parts = _merged(bounds[:number])
+    if _size(parts) <= chars:
+        inside = slice(first > 0, len(found) - (last < len(text)))  # the outer ones may be cut
+        parts = _wider(found, range(len(found))[inside], set(held[:number]), parts, chars - _size(parts))
+    else:
+        start = bounds[0][0]
+        is_begun = head and (start > first or not first)
+        begun = [(start, _word_end(text, start + head, start))] if is_begun else []
+        low, high = 0, chars
+        while low < high:  # the widest margin that has room
+            margin = (low + high + 1) // 2
+            fits = _size(_parts(text, *shown, margin, begun)) <= chars
+            low, high = (margin, high) if fits else (low, margin - 1)
+        parts = _parts(text, *shown, low, begun)
     cut = [text[start:end].strip() for start, end in parts]
     told = f"{'…' if parts[0][0] else ''}{_GAP.join(cut)}{'…' if parts[-1][1] < len(text) else ''}"
     return told + rest
@@ -207,17 +237,51 @@ def _size(parts: Iterable[Span]) -> int:
     return sum(end - start + len(_GAP) for start, end in parts)
 
 
-def _parts(text: str, spans: Iterable[Span], margin: int, first: list[Span]) -> list[Span]:
-    """Return the parts with up to twice ``margin`` characters around each span, a third of them before it."""
+def _wider(found: Sequence[Span], inside: range, kept: set[int], parts: list[Span], room: int) -> list[Span]:
+    """Return parts of whole sentences with as many of the sentences beside them as have room.
+
+    Args:
+        found: all sentences.
+        inside: the places of those that may be added.
+        kept: the places of those in the parts.
+    """
+    have = set(kept)
+    for step in (1, -1) * _BESIDE:
+        for place in sorted({one + step for one in have} - have):
+            size = found[place][1] - found[place][0] + 1 if place in inside else room + 1
+            if size <= room:
+                room -= size
+                have.add(place)
+    return _merged([*parts, *(found[one] for one in have)])
+
+
+def _parts(
+    text: str,
+    spans: Iterable[Span],
+    bounds: Iterable[Span],
+    margin: int,
+    begun: Iterable[Span] = (),
+) -> list[Span]:
+    """Return the parts with up to twice ``margin`` characters around each span, a third of them before it.
+
+    Args:
+        bounds: start and end of the sentence of each span.
+        begun: further parts.
+    """
     wide = [
         (
-            _word_start(text, max(0, start - 2 * margin // 3), start),
-            _word_end(text, min(len(text), end + margin + margin // 3), end),
+            _word_start(text, max(first, start - 2 * margin // 3), start),
+            _word_end(text, min(last, end + margin + margin // 3), end),
         )
-        for start, end in spans
+        for (start, end), (first, last) in zip(spans, bounds, strict=True)
     ]
+    return _merged([*begun, *wide])
+
+
+def _merged(parts: Iterable[Span]) -> list[Span]:
+    """Return parts in order, those that meet as one."""
     merged: list[Span] = []
-    for start, end in sorted([*((0, _word_end(text, end, 0)) for _, end in first), *wide]):
+    for start, end in sorted(parts):
         if merged and start - merged[-1][1] <= _MIN_GAP:
             merged[-1] = merged[-1][0], max(end, merged[-1][1])
         else:
