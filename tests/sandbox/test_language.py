@@ -613,6 +613,31 @@ def test_an_outline_of_a_person_has_what_was_told_to_this_person(store: ChunkSto
         assert session.execute("[row['text'] for row in outline(author='Cleo')]") == ["Sails are heavy."]
 
 
+def test_the_preferences_and_habits_of_a_person_come_newest_first(store: ChunkStore) -> None:
+    for day, text in enumerate(
+        (
+            "Ana: I prefer trains to planes, can you book one?\nBen: I hope you like it. I hate ferries.",
+            "Ana: Do you like tea? I usually swim on Mondays. I love it. I love it when you sing.\nBen: No.",
+            "Ana: Always call me in the morning. ```I like code```\nBen: We help each other. I keep losing keys.",
+            "Ana likes old maps.", "The cat likes fish.", "Ana: I prefer trains to planes, can you book one?",
+        ), 1
+    ):  # fmt: skip
+        store.create_chunk(text, conversation_id=f"talk-{day}", occurred_at=f"2026-05-0{day}T00:00:00Z")
+    with REPLSession(store) as session:
+        rows = session.execute("[(r['date'][-2:], r['kind'], r['text']) for r in preferences('Ana')]")
+        assert rows == [
+            ("06", "preference", "I prefer trains to planes, can you book one?"),
+            ("04", "preference", "Ana likes old maps."),
+            ("03", "instruction", "Always call me in the morning."),
+            ("02", "preference", "I love it when you sing."),
+            ("02", "habit", "I usually swim on Mondays."),
+        ]
+        assert session.execute("preferences('Ana', limit=1)[0]['match']") == "I prefer trains to planes"
+        assert session.execute("[r['text'] for r in preferences('Ben')]") == ["I hate ferries."]
+        assert session.execute("{r['speaker'] for r in preferences()}") == {"Ana", "Ben", None}
+        assert session.execute("preferences('Anna')") == [] and "it has 'Ana'" in session.cut_lists.remark()
+
+
 def test_rows_are_cut_between_sentences_and_share_the_room(store: ChunkStore) -> None:
     filler = "We talked about the weather of the whole week. "
     told = "At last we agreed that the kite needs a longer tail, and that the spare one goes to Rosa."

@@ -275,6 +275,25 @@ def states_choice(text: str) -> bool:
     return _PREFERENCE.search(plain) is not None or _DECISION.search(plain) is not None
 
 
+def leaning(sentence: str, *, own: bool) -> tuple[str, str] | None:
+    """The kind (``preference`` or ``habit``) and text of a clause that states what somebody prefers or usually does.
+
+    Args:
+        own: it must be about the speaker ("I", "my", "we").
+    """
+    plain = sentence.replace("’", "'")
+    start = 0
+    for end in (*(one.end() for one in _CLAUSE_ENDS.finditer(plain)), len(plain)):
+        clause = plain[start : min(end, start + _MAX_SENTENCE)].strip(" ,;")
+        kind = _sentence_type(clause)
+        if own and (_OWN.search(clause) is None or _YOU_LIKE.search(clause)):
+            kind = "note"
+        if kind == "preference" or (kind == "pattern" and not _KEEPS.search(clause)):
+            return ("preference" if kind == "preference" else "habit"), sentence[start:end].strip(" ,;")
+        start = end
+    return None
+
+
 def _sentence_type(sentence: str) -> str:
     found: Sequence[str] = list(map(str.lower, plain_words(sentence))) or _WORD.findall(sentence.lower())
     opens = not sentence.isascii() or (bool(found) and found[0].partition("'")[0] in _OPENINGS)
@@ -346,6 +365,11 @@ _DECISION = _rules(
     r"their) (?:\w+ )?offer\b",
     r"^we (?:\w+ly |have |then )?(?:switched|migrated) (?:from|to|over)\b",
 )
+_CLAUSE_ENDS = late(r"[,;](?= )")
+_YOU_LIKE = late(r"\byou (?:\w+ly )?(?:like|love|enjoy|prefer)\b", re.IGNORECASE)
+_KEEPS = late(r"\b(?:keeps?|kept) (?:on )?\w+ing\b", re.IGNORECASE)
+"""Matches what goes on for a while, which is no habit."""
+_OWN = late(r"\b(?:i|my|me|mine|we|our|us)\b", re.IGNORECASE)
 _SUBJECT = (
     r"(?:i|you|we|they|who|people|users?|customers?|clients?|kids|children|everyone|[a-z]+ and (?:i|[a-z]+))"
 )
@@ -380,7 +404,7 @@ _RECURRING_OPENING = _rules(
     r"^(?:when|if|after|before|once)\b.{0,120}\b(?:never|always|usually|often|typically)\b",
 )
 _PATTERN = _rules(
-    rf"\b(?:every|each) (?:time|single|other|few|couple of|\d+|two|three|four|five|six|{_PERIOD}|release|"
+    rf"\bevery other\b|\b(?:every|each) (?:time|single|few|couple of|\d+|two|three|four|five|six|{_PERIOD}|release|"
     rf"sprint|deploy\w*|commit|hour|minute)\b",
     r"\b(?:whenever|usually|typically|generally|normally|regularly|frequently|often|repeatedly|routinely|habitually|"
     r"consistently|constantly|invariably|occasionally|intermittently|seldom|rarely|always)\b",

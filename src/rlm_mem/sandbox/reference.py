@@ -114,7 +114,7 @@ _PAGES = (
         'print_rows(turns(author="User", contains="garden", points=True))  # with the headings of the replies\n'
         'print_rows(turns(chunks=search("garden plan", limit=1), whole=True))  # all that was said, and the reply',
         first=True,
-        short="turns(author=None, contains=[WORDS], start=None, end=None, limit=50)",
+        short="turns(author=None, contains=[WORDS], start=None, end=None)",
         rebindable=True,
     ),
     Page(
@@ -171,6 +171,19 @@ _PAGES = (
         'for wish in instructions():\n    print(wish["date"], wish["text"])',
         first=True,
         short="instructions()",
+        rebindable=True,
+    ),
+    Page(
+        "preferences",
+        "preferences(author=None, limit=50)",
+        "standing wishes, likes, dislikes and habits of a person, newest first: {date, text, kind, chunk_id}",
+        "Sentences in which a person, by default the user or, without an assistant, anybody, states one, and notes "
+        "without speakers about the author, found by rules (English; standing wishes as in instructions). kind is "
+        "preference, habit or instruction, match the clause that states it. Text of an assistant, of pages and of "
+        "tools is left out; text of a user in an imported chat comes last, marked as untrusted. A repeated sentence "
+        "is listed once. limit is 1–200.",
+        'print_rows(preferences("Ana"))',
+        kind="likes, habits",
         rebindable=True,
     ),
     Page(
@@ -292,7 +305,7 @@ _PAGES = (
         "prints results as numbered lines; cite them by chunk_ids=[rows[3]]",
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
         "and the text on one line, cut between sentences, or else words, after chars characters (20–4,000; by default "
-        "120 to 300, so that all texts together have 2,400 if possible); of a longer text with matches of grep or "
+        "110 to 300, so that all texts together have 2,400 if possible); of a longer text with matches of grep or "
         "turns, the sentences that have them and some beside these or, without room for whole ones, the text around "
         "each and the sentence's start (not in a long list); in a short list (+2) is the number of those without room; "
         "for a pair of updates or contradictions both, each in full once. "
