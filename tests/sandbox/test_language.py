@@ -620,6 +620,7 @@ def test_the_preferences_and_habits_of_a_person_come_newest_first(store: ChunkSt
             "Ana: Do you like tea? I usually swim on Mondays. I love it. I love it when you sing.\nBen: No.",
             "Ana: Always call me in the morning. ```I like code```\nBen: We help each other. I keep losing keys.",
             "Ana likes old maps.", "The cat likes fish.", "Ana: I prefer trains to planes, can you book one?",
+            "Ben: Make sure to rest. My boat has parts like sails.",
         ), 1
     ):  # fmt: skip
         store.create_chunk(text, conversation_id=f"talk-{day}", occurred_at=f"2026-05-0{day}T00:00:00Z")

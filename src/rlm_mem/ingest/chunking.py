@@ -286,12 +286,25 @@ def leaning(sentence: str, *, own: bool) -> tuple[str, str] | None:
     for end in (*(one.end() for one in _CLAUSE_ENDS.finditer(plain)), len(plain)):
         clause = plain[start : min(end, start + _MAX_SENTENCE)].strip(" ,;")
         kind = _sentence_type(clause)
-        if own and (_OWN.search(clause) is None or _YOU_LIKE.search(clause)):
-            kind = "note"
-        if kind == "preference" or (kind == "pattern" and not _KEEPS.search(clause)):
-            return ("preference" if kind == "preference" else "habit"), sentence[start:end].strip(" ,;")
+        about = mentions_speaker(clause) and _YOU_LIKE.search(clause) is None
+        if kind == "preference" and (not own or (about and _prefers_itself(clause))):
+            return "preference", sentence[start:end].strip(" ,;")
+        if kind == "pattern" and (not own or about) and _KEEPS.search(clause) is None:
+            return "habit", sentence[start:end].strip(" ,;")
         start = end
     return None
+
+
+def mentions_speaker(text: str) -> bool:
+    """Whether a text in English has a word for its speaker ("I", "my", "we")."""
+    return _OWN.search(text) is not None
+
+
+def _prefers_itself(clause: str) -> bool:
+    """Whether a preference has the speaker in or just before its words, unlike "my site has parts like cards"."""
+    return any(
+        _OWN.search(clause, max(0, one.start() - _NEAR), one.end()) for one in _PREFERENCE.finditer(clause)
+    )
 
 
 def _sentence_type(sentence: str) -> str:
@@ -365,6 +378,8 @@ _DECISION = _rules(
     r"their) (?:\w+ )?offer\b",
     r"^we (?:\w+ly |have |then )?(?:switched|migrated) (?:from|to|over)\b",
 )
+_NEAR = 20
+"""Maximum characters between the speaker and the words of a preference."""
 _CLAUSE_ENDS = late(r"[,;](?= )")
 _YOU_LIKE = late(r"\byou (?:\w+ly )?(?:like|love|enjoy|prefer)\b", re.IGNORECASE)
 _KEEPS = late(r"\b(?:keeps?|kept) (?:on )?\w+ing\b", re.IGNORECASE)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rlm_mem.chunk import name_key
 from rlm_mem.chunk.types import is_untrusted
-from rlm_mem.ingest.chunking import leaning
+from rlm_mem.ingest.chunking import leaning, mentions_speaker
 from rlm_mem.sandbox.arguments import count, optional_text
 from rlm_mem.sandbox.line_functions import HostFunctions, Line, is_assistant, is_speaker, users_of
 from rlm_mem.text.analysis import Analyser, get_analyser
@@ -33,7 +33,9 @@ class PersonFunctions(HostFunctions):
         """Return standing wishes, likes, dislikes and habits of a person, newest first."""
         who = optional_text("author", author)
         analyser = get_analyser(self._store.config.search.language)
-        rows = self._stated(count("limit", limit, 1, 200), who, partial(_leanings, analyser))
+        rows = self._stated(
+            count("limit", limit, 1, 200), who, partial(_leanings, analyser, self._lines.in_chat)
+        )
         if not rows and who is not None:
             self._remark_unknown("preferences", who)
         return rows
@@ -85,20 +87,25 @@ def _wishes(line: Line) -> _Found:
     return [(sentence, {"rule": rule}) for sentence, rule in found]
 
 
-def _leanings(analyser: Analyser, line: Line) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the sentences in a line with a standing instruction, a preference or a habit, newest first."""
-    content, turn = line.chunk.content, line.turn
+def _leanings(analyser: Analyser, assisted: bool, line: Line) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the sentences in a line with a standing instruction, a preference or a habit, newest first.
+
+    Args:
+        assisted: instructions are for an assistant; advice to another person ("Make sure to rest") is left out.
+    """
+    text = line.text
     spans = [
         span
-        for block in blocks(content)
-        if block.kind != CODE and block.start < turn.end and block.end > turn.body
-        for span in sentences(content, max(block.start, turn.body), min(block.end, turn.end))
+        for block in blocks(text)
+        if block.kind != CODE
+        for span in sentences(text, block.start, block.end)
     ]
+    noted = line.speaker is None
     for start, end in reversed(spans):
-        wish = next(iter(standing_instructions(content, start, end)), None)
-        told = None if wish else leaning(content[start:end], own=line.speaker is not None)
-        if wish:
+        wish = next(iter(standing_instructions(text, start, end)), None)
+        told = None if wish else leaning(text[start:end], own=not noted)
+        if wish and (assisted or noted or mentions_speaker(wish[0])):
             yield wish[0], {"kind": "instruction", "rule": wish[1]}
         elif told and len(analyser.terms(told[1])) >= _MIN_TERMS:
             kind, clause = told
-            yield " ".join(content[start:end].split()), {"kind": kind, "match": " ".join(clause.split())}
+            yield " ".join(text[start:end].split()), {"kind": kind, "match": " ".join(clause.split())}
