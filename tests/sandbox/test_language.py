@@ -647,7 +647,7 @@ def test_rows_are_cut_between_sentences_and_share_the_room(store: ChunkStore) ->
         store.create_chunk(f"Ana: The kite flew {number} times.", occurred_at="2026-05-02T00:00:00Z")
     with REPLSession(store) as session:
         first = session.run("print_rows(turns(contains='kite'))").output.splitlines()[1]
-        assert first == f"[0] …{2 * filler}{told} {2 * filler}".rstrip() + "…", "what short rows leave"
+        assert first == f"[0] …{filler}{told} {3 * filler}".rstrip() + "…", "what short rows leave"
         narrow = session.run("print_rows(grep('tail'), 100)").output.splitlines()[1]
         assert narrow == f"[0] …{told}…"
         (cut,) = session.run("print_rows(['We sail to the island. ' * 9], 60)").output.splitlines()

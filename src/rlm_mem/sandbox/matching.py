@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -39,10 +39,9 @@ _MIN_COUNTED = 200
 _GAP = " … "
 _MIN_GAP = 20
 """Fewer characters between two parts are shown instead of a mark."""
-_SENTENCE = 2_000
-"""Maximum characters before the first match that are searched for the start of its sentence."""
-_BESIDE = 3
-"""Maximum sentences before and after one with a match that are shown, too."""
+_SENTENCE, _SPLIT = 2_000, 5_000
+"""Maximum characters before the first match that are searched for the start of its sentence, and of a part of a text
+that is split into sentences."""
 
 
 class WantedTexts:
@@ -203,64 +202,71 @@ def around(text: str, spans: Sequence[Span], chars: int, head: int = 0) -> str:
     """
     if len(text) <= chars:
         return text
-    first, last = max(0, spans[0][0] - _SENTENCE), min(len(text), spans[-1][1] + chars)
-    found = sentences(text, first, last) or [(first, last)]
-    starts = [start for start, _ in found]
-    held = [max(0, bisect_right(starts, start) - 1) for start, _ in spans]
-    bounds = [(starts[one], max(found[one][1], end)) for one, (_, end) in zip(held, spans, strict=True)]
+    sentences_near = _Sentences(text, max(0, spans[0][0] - _SENTENCE), min(len(text), spans[-1][1] + chars))
+    bounds = list(map(sentences_near.around, spans))
     number = len(spans)
     while number > 1 and _size(_parts(text, spans[:number], bounds[:number], _MIN_MARGIN)) > chars:
         number -= 1
     rest = f" (+{len(spans) - number})" if number < len(spans) and chars >= _MIN_COUNTED else ""
     chars -= len(rest)
-    shown = spans[:number], bounds[:number]
-    parts = _merged(bounds[:number])
-    if _size(parts) <= chars:
-        inside = slice(first > 0, len(found) - (last < len(text)))  # the outer ones may be cut
-        parts = _wider(found, range(len(found))[inside], set(held[:number]), parts, chars - _size(parts))
+    shown, held = spans[:number], bounds[:number]
+    if _size(_merged(held)) <= chars:
+        parts = _widest(lambda margin: _merged(sentences_near.beside(one, margin) for one in held), chars)
     else:
-        start = bounds[0][0]
-        is_begun = head and (start > first or not first)
-        begun = [(start, _word_end(text, start + head, start))] if is_begun else []
-        low, high = 0, chars
-        while low < high:  # the widest margin that has room
-            margin = (low + high + 1) // 2
-            fits = _size(_parts(text, *shown, margin, begun)) <= chars
-            low, high = (margin, high) if fits else (low, margin - 1)
-        parts = _parts(text, *shown, low, begun)
+        start = held[0][0]
+        begun = [(start, _word_end(text, start + head, start))] if head else []
+        parts = _widest(lambda margin: _parts(text, shown, held, margin, begun), chars)
     cut = [text[start:end].strip() for start, end in parts]
     told = f"{'…' if parts[0][0] else ''}{_GAP.join(cut)}{'…' if parts[-1][1] < len(text) else ''}"
     return told + rest
+
+
+class _Sentences:
+    """The sentences of a part of a text.
+
+    Args:
+        first, last: the part, whose first and last sentence may be cut; none are known in a very long part.
+    """
+
+    def __init__(self, text: str, first: int, last: int) -> None:
+        self._until = len(text)
+        found = sentences(text, first, last) if last - first <= _SPLIT else []
+        self._starts = [start for start, _ in found]
+        self._ends = [end for _, end in found]
+        self._inside = range(len(found))[first > 0 : len(found) - (last < len(text))]
+
+    def around(self, span: Span) -> Span:
+        """Return the start and the end of the sentences that have a span; those of the text if they are not known."""
+        begun = bisect_right(self._starts, span[0]) - 1
+        ended = bisect_left(self._ends, span[1])
+        return (
+            self._starts[begun] if begun in self._inside else 0,
+            self._ends[ended] if ended in self._inside else self._until,
+        )
+
+    def beside(self, held: Span, margin: int) -> Span:
+        """Return some sentences with those beside them, up to so many characters, a third of them before."""
+        first = bisect_left(self._starts, held[0] - margin // 3)
+        last = bisect_right(self._ends, held[1] + margin - margin // 3) - 1
+        first, last = max(first, self._inside.start), min(last, self._inside.stop - 1)
+        return min(held[0], self._starts[first]), max(held[1], self._ends[last])
+
+
+def _widest(parts: Callable[[int], list[Span]], chars: int) -> list[Span]:
+    """Return the parts at the widest margin at which they have room, which may all be on one side of a span."""
+    low, high = 0, 3 * chars
+    while low < high:
+        margin = (low + high + 1) // 2
+        low, high = (margin, high) if _size(parts(margin)) <= chars else (low, margin - 1)
+    return parts(low)
 
 
 def _size(parts: Iterable[Span]) -> int:
     return sum(end - start + len(_GAP) for start, end in parts)
 
 
-def _wider(found: Sequence[Span], inside: range, kept: set[int], parts: list[Span], room: int) -> list[Span]:
-    """Return parts of whole sentences with as many of the sentences beside them as have room.
-
-    Args:
-        found: all sentences.
-        inside: the places of those that may be added.
-        kept: the places of those in the parts.
-    """
-    have = set(kept)
-    for step in (1, -1) * _BESIDE:
-        for place in sorted({one + step for one in have} - have):
-            size = found[place][1] - found[place][0] + 1 if place in inside else room + 1
-            if size <= room:
-                room -= size
-                have.add(place)
-    return _merged([*parts, *(found[one] for one in have)])
-
-
 def _parts(
-    text: str,
-    spans: Iterable[Span],
-    bounds: Iterable[Span],
-    margin: int,
-    begun: Iterable[Span] = (),
+    text: str, spans: Iterable[Span], bounds: Iterable[Span], margin: int, begun: Iterable[Span] = ()
 ) -> list[Span]:
     """Return the parts with up to twice ``margin`` characters around each span, a third of them before it.
 
