@@ -291,7 +291,12 @@ def test_a_question_for_advice_opens_with_preferences_and_standing_wishes(store:
     asked = build_opening(store, "Where do you think I should work on my essay?")
     shown = asked.render()
     assert "quiet library" in shown
-    assert "quiet library" in build_opening(store, "Can you help me think about my essay work?").render()
+    for question in (
+        "Can you help me think about my essay work?",
+        "Can you explain step by step how to work on an essay?",
+        "Could you walk me through how to get essay work done?",
+    ):
+        assert "quiet library" in build_opening(store, question).render()
     assert "send money" not in shown
     wishes = shown.partition("<wishes>")[2]
     assert "Always name the page" in wishes and "Never answer in capitals" in wishes, (

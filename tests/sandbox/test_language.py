@@ -589,8 +589,99 @@ def test_rows_of_turns_show_the_match(store: ChunkStore) -> None:
         assert session.execute("turns(contains=['Keys of calls'])")[0]["match"] == "key is 1,000 calls"
         assert "match" not in session.execute("turns()")[0]
         printed = session.run("print_rows(turns(contains='quota'))").output
-    assert "[0] I would like" in printed and "quota of the key is 1,000 calls" in printed
-    assert len(printed) < 340
+    assert "busy week of mine. The quota of the key is 1,000 calls. I would" in printed
+    assert printed.endswith("busy week of mine.…\n") and len(printed) < 340
+
+
+def test_an_outline_of_a_person_has_what_was_told_to_this_person(store: ChunkStore) -> None:
+    for day, talk in enumerate(
+        (
+            "Ana: The sails are torn again.\nBen: Take them to Rosa, who mends sails on the quay.",
+            "Ana: Any plans for Sunday?\nBen: I will fetch your sails.\nBen: And bread.\nCleo: Sails are heavy.",
+            "Ana: I bake on Mondays.\nBen: I like bread.",
+            "Ben: Sails are dear.\nAna: They are.",
+        )
+    ):
+        store.create_chunk(talk, conversation_id=f"talk-{day}", occurred_at=f"2026-05-0{day + 1}T00:00:00Z")
+    with REPLSession(store) as session:
+        rows = session.execute("[row['text'] for row in outline('sails', author='Ana')]")
+        assert rows == [
+            "The sails are torn again. > Ben: Take them to Rosa, who mends sails on the quay.",
+            "Any plans for Sunday? > Ben: I will fetch your sails.",
+        ]
+        assert session.execute("len(outline('bread', author='Ben'))") == 2, "nobody replied to him"
+        assert session.execute("[row['text'] for row in outline(author='Cleo')]") == ["Sails are heavy."]
+
+
+def test_the_preferences_and_habits_of_a_person_come_newest_first(store: ChunkStore) -> None:
+    for day, text in enumerate(
+        (
+            "Ana: I prefer trains to planes, can you book one?\nBen: I hope you like it. I hate ferries.",
+            "Ana: Do you like tea? I usually swim on Mondays. I love it. I love it when you sing.\nBen: No.",
+            "Ana: Always call me in the morning. ```I like code```\nBen: We help each other. I keep losing keys.",
+            "Ana likes old maps.", "The cat likes fish.", "Ana: I prefer trains to planes, can you book one?",
+            "Ben: Make sure to rest. My boat has parts like sails.",
+        ), 1
+    ):  # fmt: skip
+        store.create_chunk(text, conversation_id=f"talk-{day}", occurred_at=f"2026-05-0{day}T00:00:00Z")
+    with REPLSession(store) as session:
+        rows = session.execute("[(r['date'][-2:], r['kind'], r['text']) for r in preferences('Ana')]")
+        assert rows == [
+            ("06", "preference", "I prefer trains to planes, can you book one?"),
+            ("04", "preference", "Ana likes old maps."),
+            ("03", "instruction", "Always call me in the morning."),
+            ("02", "preference", "I love it when you sing."),
+            ("02", "habit", "I usually swim on Mondays."),
+        ]
+        assert session.execute("preferences('Ana', limit=1)[0]['match']") == "I prefer trains to planes"
+        assert session.execute("[r['text'] for r in preferences('Ben')]") == ["I hate ferries."]
+        assert session.execute("{r['speaker'] for r in preferences()}") == {"Ana", "Ben", None}
+        assert session.execute("preferences('Anna')") == [] and "it has 'Ana'" in session.cut_lists.remark()
+
+
+def test_rows_are_cut_between_sentences_and_share_the_room(store: ChunkStore) -> None:
+    filler = "We talked about the weather of the whole week. "
+    told = "At last we agreed that the kite needs a longer tail, and that the spare one goes to Rosa."
+    store.create_chunk(f"Ana: {filler * 4}{told} {filler * 4}", occurred_at="2026-05-01T00:00:00Z")
+    for number in range(15):
+        store.create_chunk(f"Ana: The kite flew {number} times.", occurred_at="2026-05-02T00:00:00Z")
+    with REPLSession(store) as session:
+        first = session.run("print_rows(turns(contains='kite'))").output.splitlines()[1]
+        assert first == f"[0] …{filler}{told} {3 * filler}".rstrip() + "…", "what short rows leave"
+        narrow = session.run("print_rows(grep('tail'), 100)").output.splitlines()[1]
+        assert narrow == f"[0] …{told}…"
+        (cut,) = session.run("print_rows(['We sail to the island. ' * 9], 60)").output.splitlines()
+        assert cut == "[0] We sail to the island. We sail to the island.…"
+
+
+def test_a_reply_can_be_read_below_one_of_its_headings(store: ChunkStore) -> None:
+    reply = (
+        "Two things.\n\n### 1. Water the beds\nAt dawn.\n\n```\n# Water tanks\n```\n\n#### Amounts\nTen litres.\n\n"
+        "### 2. Mulch\n- **Straw**: cheap.\n- **Bark**: lasts longer."
+    )
+    question = "How do I keep the beds wet? " * 20
+    store.create_chunk(f"User: {question}\nAssistant: {reply}", conversation_id="a")
+    store.create_chunk("User: And the beds in winter?\nAssistant: Leave them.", conversation_id="b")
+    with REPLSession(store) as session:
+        (row,) = session.execute("turns(contains='beds', heading='watering')")
+        assert row["reply"].split("\n\n") == [
+            "### 1. Water the beds", "At dawn.", "```\n# Water tanks\n```", "#### Amounts", "Ten litres."
+        ]  # fmt: skip
+        assert row["text"].startswith("How do I") and len(row["text"]) <= 200
+        (row,) = session.execute("turns(contains='beds', heading=['Straw', 'Amounts'])")
+        assert row["reply"] == "#### Amounts\n\nTen litres.\n\n- **Straw**: cheap."
+        (row,) = session.execute("turns(author='Assistant', heading='bark')")
+        assert row["text"] == "- **Bark**: lasts longer."
+        assert session.execute("turns(contains='beds', heading='slugs')") == []
+        assert "3 rows, of which none has such a heading" in session.cut_lists.remark()
+
+
+def test_a_reply_is_recognised_below_prose_that_follows_code(store: ChunkStore) -> None:
+    code = "```js\nlet sails = 2;\n```\nI also want to know about oars.\n"
+    store.create_chunk(f"User: My code:\n{code}Assistant: Use two oars.", conversation_id="a")
+    with REPLSession(store) as session:
+        (row,) = session.execute("turns(author='User', whole=True)")
+    assert row["reply"] == "Assistant: Use two oars." and "two oars" not in row["text"]
 
 
 def test_a_word_in_pasted_code_counts_where_nothing_else_has_it(store: ChunkStore) -> None:

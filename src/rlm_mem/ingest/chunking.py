@@ -275,6 +275,38 @@ def states_choice(text: str) -> bool:
     return _PREFERENCE.search(plain) is not None or _DECISION.search(plain) is not None
 
 
+def leaning(sentence: str, *, own: bool) -> tuple[str, str] | None:
+    """The kind (``preference`` or ``habit``) and text of a clause that states what somebody prefers or usually does.
+
+    Args:
+        own: it must be about the speaker ("I", "my", "we").
+    """
+    plain = sentence.replace("’", "'")
+    start = 0
+    for end in (*(one.end() for one in _CLAUSE_ENDS.finditer(plain)), len(plain)):
+        clause = plain[start : min(end, start + _MAX_SENTENCE)].strip(" ,;")
+        kind = _sentence_type(clause)
+        about = mentions_speaker(clause) and _YOU_LIKE.search(clause) is None
+        if kind == "preference" and (not own or (about and _prefers_itself(clause))):
+            return "preference", sentence[start:end].strip(" ,;")
+        if kind == "pattern" and (not own or about) and _KEEPS.search(clause) is None:
+            return "habit", sentence[start:end].strip(" ,;")
+        start = end
+    return None
+
+
+def mentions_speaker(text: str) -> bool:
+    """Whether a text in English has a word for its speaker ("I", "my", "we")."""
+    return _OWN.search(text) is not None
+
+
+def _prefers_itself(clause: str) -> bool:
+    """Whether a preference has the speaker in or just before its words, unlike "my site has parts like cards"."""
+    return any(
+        _OWN.search(clause, max(0, one.start() - _NEAR), one.end()) for one in _PREFERENCE.finditer(clause)
+    )
+
+
 def _sentence_type(sentence: str) -> str:
     found: Sequence[str] = list(map(str.lower, plain_words(sentence))) or _WORD.findall(sentence.lower())
     opens = not sentence.isascii() or (bool(found) and found[0].partition("'")[0] in _OPENINGS)
@@ -346,6 +378,13 @@ _DECISION = _rules(
     r"their) (?:\w+ )?offer\b",
     r"^we (?:\w+ly |have |then )?(?:switched|migrated) (?:from|to|over)\b",
 )
+_NEAR = 20
+"""Maximum characters between the speaker and the words of a preference."""
+_CLAUSE_ENDS = late(r"[,;](?= )")
+_YOU_LIKE = late(r"\byou (?:\w+ly )?(?:like|love|enjoy|prefer)\b", re.IGNORECASE)
+_KEEPS = late(r"\b(?:keeps?|kept) (?:on )?\w+ing\b", re.IGNORECASE)
+"""Matches what goes on for a while, which is no habit."""
+_OWN = late(r"\b(?:i|my|me|mine|we|our|us)\b", re.IGNORECASE)
 _SUBJECT = (
     r"(?:i|you|we|they|who|people|users?|customers?|clients?|kids|children|everyone|[a-z]+ and (?:i|[a-z]+))"
 )
@@ -380,7 +419,7 @@ _RECURRING_OPENING = _rules(
     r"^(?:when|if|after|before|once)\b.{0,120}\b(?:never|always|usually|often|typically)\b",
 )
 _PATTERN = _rules(
-    rf"\b(?:every|each) (?:time|single|other|few|couple of|\d+|two|three|four|five|six|{_PERIOD}|release|"
+    rf"\bevery other\b|\b(?:every|each) (?:time|single|few|couple of|\d+|two|three|four|five|six|{_PERIOD}|release|"
     rf"sprint|deploy\w*|commit|hour|minute)\b",
     r"\b(?:whenever|usually|typically|generally|normally|regularly|frequently|often|repeatedly|routinely|habitually|"
     r"consistently|constantly|invariably|occasionally|intermittently|seldom|rarely|always)\b",

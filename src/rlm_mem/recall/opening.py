@@ -69,10 +69,11 @@ _MAX_UNSAID = 4
 """Most lines without a speaker that are shown of one chunk, since items of a list often match together."""
 _ADVICE = late(
     r"\b(?:(?:should|shall|could|can|might) (?:I|we)|(?:I|we) should|(?:would|do) you (?:say|think)|"
-    r"how (?:do|would) (?:I|we)|help me|suggest\w*|recommend\w*|advi[cs]e|tips)\b",
+    r"how (?:do|would) (?:I|we)|help me|suggest\w*|recommend\w*|advi[cs]e|tips|"
+    r"(?:explain|(?:show|teach|tell|walk|guide|talk) me)(?: to me)?(?: through)?(?: step by step)?,? how)\b",
     re.IGNORECASE,
 )
-"""Matches a question that asks for advice, and some that do not."""
+"""Matches a question that asks for advice or an explanation, and some that do not."""
 _ADVISED = late(
     r"\b(?:(?:did|had|have) you|you(?:['’]ve)? (?:[^\W\d_]{2,12}ed|gave|told|said)|your (?:advice|suggestions?))\b",
     re.IGNORECASE,

@@ -30,6 +30,7 @@ from rlm_mem.sandbox.arguments import (
 )
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import LineFunctions, Lines, part_of, speakers, users_of
+from rlm_mem.sandbox.person_functions import PersonFunctions
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.sandbox.subject_functions import SubjectFunctions
 from rlm_mem.sandbox.turn_functions import TurnFunctions
@@ -76,7 +77,7 @@ def failed(name: str, error: Exception) -> HostCallFailed:
     return HostCallFailed(kind, f"{name}: {text}" + (f"; {hint}" if hint else ""))
 
 
-class StoreFunctions(LineFunctions, TurnFunctions, SubjectFunctions):
+class StoreFunctions(LineFunctions, TurnFunctions, SubjectFunctions, PersonFunctions):
     """All functions over one store; :mod:`rlm_mem.sandbox.reference` documents each.
 
     Args:

@@ -1,4 +1,4 @@
-"""Lines of the memory, and the host functions that search for some of them: passages and instructions.
+"""Lines of the memory, and the host function that searches for some of them: passages.
 
 They read the memory in order and return bounded plain data, within the program's deadline.
 """
@@ -36,7 +36,6 @@ from rlm_mem.store.core.lookup import Filters, sources_of
 from rlm_mem.store.core.records import path_of
 from rlm_mem.text.blocks import CODE, Said, blocks, one_line, said_in
 from rlm_mem.text.dates import find_dates
-from rlm_mem.text.instructions import standing_instructions
 from rlm_mem.text.segments import headings_at
 
 if TYPE_CHECKING:
@@ -190,13 +189,13 @@ class Lines:
         return spoken
 
     def _split_at_labels(self, content: str, said: list[Said]) -> Iterator[Said]:
-        """Yield the lines, splitting a line without a label before each label of a user or the assistant in it.
+        """Yield the lines, splitting each before the labels of a user or the assistant in it.
 
-        A text with a single label that is not at its beginning is not recognised as a dialogue.
+        A text with a single label that is not at its beginning is not recognised as a dialogue, nor is a label below
+        the prose that follows code.
         """
         for one in said:
-            labels = [] if one.speaker else self._labels_in(content, one)
-            for place, name in labels:
+            for place, name in self._labels_in(content, one):
                 yield replace(one, end=place)
                 body = place + len(name) + 1
                 one = Said(place, one.end, body + (content[body : body + 1] == " "), name)
@@ -444,35 +443,6 @@ class LineFunctions(HostFunctions):
             for number, ((chunk_id, start), (line, end, hit)) in enumerate(best)
         ]
         return shown + self._followed(shown, linked, read)
-
-    def instructions(self, limit: Any = 50) -> list[dict[str, Any]]:
-        """Return standing wishes of the user, newest first."""
-        maximum = count("limit", limit, 1, 200)
-        found: dict[str, dict[str, Any]] = {}
-        claims: dict[str, dict[str, Any]] = {}
-        users = users_of(self._store)
-        for chunk in self._lines.chunks(newest_first=True):
-            about = chunk.metadata
-            # Lines of the user in an imported chat are included, marked as untrusted; text of pages and tools is not.
-            claimed = bool(users) and about.origin == "import"
-            if self._store.out_of_date(about) or (is_untrusted(about.trust) and not claimed):
-                continue
-            for line in reversed(list(self._lines.lines(chunk, look_back=False))):
-                # Only the first part of an assistant's long answer names its speaker.
-                if (line.speaker not in users) if users else is_assistant(line.speaker):
-                    continue
-                for sentence, rule in standing_instructions(chunk.content, line.turn.body, line.turn.end):
-                    kept = claims if is_untrusted(about.trust) else found
-                    if (
-                        sentence.casefold() not in found
-                        and sentence.casefold() not in kept
-                        and len(kept) < maximum
-                    ):
-                        kept[sentence.casefold()] = self._lines.shown(line, sentence) | {"rule": rule}
-            if len(found) >= maximum:
-                break
-        # An untrusted wish never replaces a trusted one.
-        return [*found.values(), *(one for key, one in claims.items() if key not in found)][:maximum]
 
     # Parts.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -38,6 +39,9 @@ _MIN_COUNTED = 200
 _GAP = " … "
 _MIN_GAP = 20
 """Fewer characters between two parts are shown instead of a mark."""
+_SENTENCE, _SPLIT = 2_000, 5_000
+"""Maximum characters before the first match that are searched for the start of its sentence, and of a part of a text
+that is split into sentences."""
 
 
 class WantedTexts:
@@ -174,50 +178,116 @@ def places(text: str, matches: Iterable[str]) -> list[Span]:
     return sorted(found)[:MAX_MATCHES]
 
 
-def around(text: str, spans: Sequence[Span], chars: int, head: int = 0) -> str:
-    """Return the parts of a one-line text around some spans, at most some ``chars`` characters in all.
+def bounded(text: str, chars: int) -> str:
+    """Cut a text after the last sentence that ends in the second half of ``chars`` characters, else after a word."""
+    if len(text) <= chars:
+        return text
+    ended = max((end for _, end in sentences(text, 0, chars + 1) if end < chars), default=0)
+    if ended < chars // 2:
+        word = text.rfind(" ", 0, chars)
+        ended = word if word >= chars // 2 else chars - 1
+    return f"{text[:ended].rstrip()}…"
 
-    Parts that meet are one; ``…`` marks what is left out; with many characters, the spans without room are counted.
+
+def around(text: str, spans: Sequence[Span], chars: int, head: int = 0) -> str:
+    """Return the sentences of a one-line text that have some spans, at most some ``chars`` characters in all.
+
+    Sentences beside them follow if there is room. Of sentences that have no room, the parts around the spans are
+    returned. Parts that meet are one; ``…`` marks what is left out; with many characters, the spans without room are
+    counted.
 
     Args:
         spans: in order.
-        head: characters of the start of the text that are shown, too.
+        head: characters of the start of the first sentence that are shown, too, if it is cut.
     """
     if len(text) <= chars:
         return text
-    first = [(0, head)] if head else []
-    shown = list(spans)
-    while len(shown) > 1 and _size(_parts(text, shown, _MIN_MARGIN, first)) > chars:
-        shown.pop()
-    rest = f" (+{len(spans) - len(shown)})" if len(shown) < len(spans) and chars >= _MIN_COUNTED else ""
+    sentences_near = _Sentences(text, max(0, spans[0][0] - _SENTENCE), min(len(text), spans[-1][1] + chars))
+    bounds = list(map(sentences_near.around, spans))
+    number = len(spans)
+    while number > 1 and _size(_parts(text, spans[:number], bounds[:number], _MIN_MARGIN)) > chars:
+        number -= 1
+    rest = f" (+{len(spans) - number})" if number < len(spans) and chars >= _MIN_COUNTED else ""
     chars -= len(rest)
-    low, high = 0, chars
-    while low < high:  # the widest margin that has room
-        margin = (low + high + 1) // 2
-        low, high = (
-            (margin, high) if _size(_parts(text, shown, margin, first)) <= chars else (low, margin - 1)
-        )
-    parts = _parts(text, shown, low, first)
+    shown, held = spans[:number], bounds[:number]
+    if _size(_merged(held)) <= chars:
+        parts = _widest(lambda margin: _merged(sentences_near.beside(one, margin) for one in held), chars)
+    else:
+        start = held[0][0]
+        begun = [(start, _word_end(text, start + head, start))] if head else []
+        parts = _widest(lambda margin: _parts(text, shown, held, margin, begun), chars)
     cut = [text[start:end].strip() for start, end in parts]
     told = f"{'…' if parts[0][0] else ''}{_GAP.join(cut)}{'…' if parts[-1][1] < len(text) else ''}"
     return told + rest
+
+
+class _Sentences:
+    """The sentences of a part of a text.
+
+    Args:
+        first, last: the part, whose first and last sentence may be cut; none are known in a very long part.
+    """
+
+    def __init__(self, text: str, first: int, last: int) -> None:
+        self._until = len(text)
+        found = sentences(text, first, last) if last - first <= _SPLIT else []
+        self._starts = [start for start, _ in found]
+        self._ends = [end for _, end in found]
+        self._inside = range(len(found))[first > 0 : len(found) - (last < len(text))]
+
+    def around(self, span: Span) -> Span:
+        """Return the start and the end of the sentences that have a span; those of the text if they are not known."""
+        begun = bisect_right(self._starts, span[0]) - 1
+        ended = bisect_left(self._ends, span[1])
+        return (
+            self._starts[begun] if begun in self._inside else 0,
+            self._ends[ended] if ended in self._inside else self._until,
+        )
+
+    def beside(self, held: Span, margin: int) -> Span:
+        """Return some sentences with those beside them, up to so many characters, a third of them before."""
+        first = bisect_left(self._starts, held[0] - margin // 3)
+        last = bisect_right(self._ends, held[1] + margin - margin // 3) - 1
+        first, last = max(first, self._inside.start), min(last, self._inside.stop - 1)
+        return min(held[0], self._starts[first]), max(held[1], self._ends[last])
+
+
+def _widest(parts: Callable[[int], list[Span]], chars: int) -> list[Span]:
+    """Return the parts at the widest margin at which they have room, which may all be on one side of a span."""
+    low, high = 0, 3 * chars
+    while low < high:
+        margin = (low + high + 1) // 2
+        low, high = (margin, high) if _size(parts(margin)) <= chars else (low, margin - 1)
+    return parts(low)
 
 
 def _size(parts: Iterable[Span]) -> int:
     return sum(end - start + len(_GAP) for start, end in parts)
 
 
-def _parts(text: str, spans: Iterable[Span], margin: int, first: list[Span]) -> list[Span]:
-    """Return the parts with up to twice ``margin`` characters around each span, a third of them before it."""
+def _parts(
+    text: str, spans: Iterable[Span], bounds: Iterable[Span], margin: int, begun: Iterable[Span] = ()
+) -> list[Span]:
+    """Return the parts with up to twice ``margin`` characters around each span, a third of them before it.
+
+    Args:
+        bounds: start and end of the sentence of each span.
+        begun: further parts.
+    """
     wide = [
         (
-            _word_start(text, max(0, start - 2 * margin // 3), start),
-            _word_end(text, min(len(text), end + margin + margin // 3), end),
+            _word_start(text, max(first, start - 2 * margin // 3), start),
+            _word_end(text, min(last, end + margin + margin // 3), end),
         )
-        for start, end in spans
+        for (start, end), (first, last) in zip(spans, bounds, strict=True)
     ]
+    return _merged([*begun, *wide])
+
+
+def _merged(parts: Iterable[Span]) -> list[Span]:
+    """Return parts in order, those that meet as one."""
     merged: list[Span] = []
-    for start, end in sorted([*((0, _word_end(text, end, 0)) for _, end in first), *wide]):
+    for start, end in sorted(parts):
         if merged and start - merged[-1][1] <= _MIN_GAP:
             merged[-1] = merged[-1][0], max(end, merged[-1][1])
         else:

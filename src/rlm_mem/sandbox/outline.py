@@ -50,6 +50,8 @@ the median likeness of these to each other."""
 _MAX_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
 """Follow-up questions listed with the first turn of their conversation: maximum number, and characters of each in full
 and as listed."""
+_TOLD_FACTOR = 0.7
+"""Factor for a turn of the requested speaker that matches only with the reply to it."""
 _MIN_FIT = 0.75
 """For a query without names, the minimum share of the best turn's weight at which a turn matches well."""
 _ROW_HEAD = 6
@@ -140,9 +142,10 @@ class Outline:
         self._request = request
         self._analyser = get_analyser(lines.store.config.search.language)
         self._subjects = [one for one in request.queries if self._analyser.terms(one)]
+        self._subject_terms = frozenset(self._analyser.terms("\n".join(self._subjects)))
         self._users = frozenset[str]() if request.speaker else users_of(lines.store)
         self._period_lines, own = self._gathered()
-        self._turns, self._later = _with_later(own) if self._users else (own, {})
+        self._turns, self._later = _with_later(own) if self._users else (own, self._replies(own))
         self._texts = [
             "\n".join(one.text for one in (turn, *self._later.get(place, ())))
             for place, turn in enumerate(self._turns)
@@ -156,6 +159,10 @@ class Outline:
         self._days = [turn.at[:10] for turn in self._turns]
         discounted = self._users and not request.every
         self._factors = _day_factors(self._days) if discounted else [1.0] * len(self._days)
+        # What only the reply tells.
+        self._told = set() if self._users else {one for one in self._later if not self._is_about(own[one])}
+        for place in self._told:
+            self._factors[place] = _TOLD_FACTOR
         self._follow_ups = _follow_ups(self._period_lines, self._turns, self._shortener)
         self._best, self._weights = self._ranked_by_subject()
         self._top = max(self._weights, default=0.0) or 1.0
@@ -218,6 +225,28 @@ class Outline:
             ids = [one for one in ids if one in found]
         for chunk in self._reader.read(ids[:_OUTLINED_CHUNKS]):
             yield from self._reader.lines(chunk)
+
+    def _replies(self, own: list[Line]) -> dict[int, list[Line]]:
+        """Return the reply of another person to each turn of the requested speaker, by its place, if it fits."""
+        speaker = self._request.speaker
+        if speaker is None or not self._subjects:
+            return {}
+        place_of = {(line.chunk.id, line.number): place for place, line in enumerate(own)}
+        spoken: dict[str, int] = {}
+        found: dict[int, list[Line]] = {}
+        for line in self._period_lines:
+            place = place_of.get((line.chunk.id, line.number))
+            if place is not None:
+                spoken[_conversation(line)] = place
+            elif line.speaker and not is_speaker(line.speaker, speaker):
+                place = spoken.pop(_conversation(line), None)
+                if place is not None and not is_assistant(line.speaker) and self._is_about(line):
+                    found[place] = [line]
+        return found
+
+    def _is_about(self, line: Line) -> bool:
+        """Return whether a line has a word of a subject."""
+        return not self._subject_terms.isdisjoint(self._analyser.terms(line.text))
 
     # Their order.
 
@@ -306,8 +335,13 @@ class Outline:
             chars, shown_terms = _COUNTED_CHARS, frozenset()
         elif self._fits(place):
             chars = _FITTING_CHARS
-        text = self._shortener.short(turn.text, int(times * chars), _FACTS_CHARS, shown_terms)
-        text += "".join(f" > {self._shortener.short(one.text, _LATER_CHARS)}" for one in later)
+        own_chars, later_chars = int(times * chars), _LATER_CHARS
+        if place in self._told:
+            own_chars, later_chars = later_chars, own_chars
+        text = self._shortener.short(turn.text, own_chars, _FACTS_CHARS, shown_terms)
+        for one in later:
+            who = "" if self._users else f"{one.speaker}: "
+            text += f" > {who}{self._shortener.short(one.text, later_chars)}"
         if self._headings is None:
             return _Row(text, [])
         headed = 1.0

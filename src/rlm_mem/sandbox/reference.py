@@ -79,9 +79,9 @@ _PAGES = (
     Page(
         "turns",
         "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0, "
-        "chunks=None, points=False, whole=False, chars=None, code=False, unseen=False, every=False)",
+        "chunks=None, points=False, whole=False, chars=None, code=False, unseen=False, every=False, heading=None)",
         "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True adds points: reply headings; "
-        "chunks=ID, whole=True: text, reply whole",
+        "chunks=ID, whole=True: text, reply whole (heading=TEXT: only that section)",
         _LINE + " author is the speaker, by the whole name or one word of it. contains is a text, "
         "or a list of which one must occur (every=True: all, anywhere in the turn): as whole words, in any form, as in "
         "search ('art' is not in start); of "
@@ -97,6 +97,9 @@ _PAGES = (
         "(100–20,000; default 6,000 for one row, for several 4,000 divided by them, at least 300), cut after a "
         "sentence (a remark says where the first goes on); a turn that is in an earlier row, even as its reply, has "
         "no row of its own. "
+        "heading (a text or a list) gives of turn and reply only the sections with this heading or bold label, or with "
+        "one that has all of its words, below 200 characters of the turn; of up to limit rows, those without are left "
+        "out. "
         "points=True adds points: the headings and bold labels of the reply, the upper levels, "
         "at most 600 characters, with what follows each in below if that leaves room "
         "(for more than ten rows 150, and some 2,000 in all), each once, "
@@ -112,7 +115,7 @@ _PAGES = (
         'print_rows(turns(author="User", contains="garden", points=True))  # with the headings of the replies\n'
         'print_rows(turns(chunks=search("garden plan", limit=1), whole=True))  # all that was said, and the reply',
         first=True,
-        short="turns(author=None, contains=[WORDS], start=None, end=None, limit=50)",
+        short="turns(author=None, contains=[WORDS], start=None, end=None)",
         rebindable=True,
     ),
     Page(
@@ -169,6 +172,19 @@ _PAGES = (
         'for wish in instructions():\n    print(wish["date"], wish["text"])',
         first=True,
         short="instructions()",
+        rebindable=True,
+    ),
+    Page(
+        "preferences",
+        "preferences(author=None, limit=50)",
+        "standing wishes, likes, dislikes and habits of a person, newest first: {date, text, kind, chunk_id}",
+        "Sentences in which a person, by default the user or, without an assistant, anybody, states one, and notes "
+        "without speakers about the author, found by rules (English; standing wishes as in instructions). kind is "
+        "preference, habit or instruction, match the clause that states it. Text of an assistant, of pages and of "
+        "tools is left out; text of a user in an imported chat comes last, marked as untrusted. A repeated sentence "
+        "is listed once. limit is 1–200.",
+        'print_rows(preferences("Ana"))',
+        kind="likes, habits",
         rebindable=True,
     ),
     Page(
@@ -289,10 +305,10 @@ _PAGES = (
         "print_rows(rows, chars=None)",
         "prints results as numbered lines; cite them by chunk_ids=[rows[3]]",
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
-        "and the text on one line, cut after chars characters (20–4,000; by default 2,400 divided by the rows, 100 to "
-        "300); "
-        "if the matches of grep or turns are further back, the line's start (not in a long list) and the text around "
-        "each; in a short list (+2) is the number of those without room; "
+        "and the text on one line, cut between sentences, or else words, after chars characters (20–4,000; by default "
+        "110 to 300, so that all texts together have 2,400 if possible); of a longer text with matches of grep or "
+        "turns, the sentences that have them and some beside these or, without room for whole ones, the text around "
+        "each and the sentence's start (not in a long list); in a short list (+2) is the number of those without room; "
         "for a pair of updates or contradictions both, each in full once. "
         "The date is above the rows when it changes; equal lines come once, counted. An agent that drives the "
         "session itself gets only the beginning of a row that it has seen, marked (above). "

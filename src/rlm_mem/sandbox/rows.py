@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from rlm_mem.sandbox.arguments import count
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.matching import around, places
+from rlm_mem.sandbox.matching import around, bounded, places
 from rlm_mem.text.blocks import one_line
 
 MAX_ROWS = 2_000
@@ -21,9 +21,9 @@ _HEAD_OF_MATCH = 3
 _MIN_WITH_HEAD = 200
 """Minimum characters of a row that also shows its start if the match is far from it."""
 _LIST_CHARS = 2_400
-"""Characters of all texts of a list, if the program does not set those of each."""
-_MIN_OF_ROW, _MAX_OF_ROW = 100, 300
-_HEADED_CHARS, _OUTLINED_CHARS = 160, 250
+"""Characters of all texts of a list, if the program does not set those of each; what short ones leave is for others."""
+_MIN_OF_ROW, _MAX_OF_ROW = 110, 300
+_HEADED_CHARS, _OUTLINED_CHARS = 160, 400
 """Minimum characters of a row with headings, and of one of an outline."""
 _PAIR_CHARS = 160
 _MAX_TEXT = 20_000
@@ -35,9 +35,9 @@ def rows_text(rows: Any, chars: Any = None) -> str:
 
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
-        chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 2,400 divided by the rows,
-            but 100 to 300; at least 160 for a row with headings, 250 for one of an outline, and 160 for each text of a
-            pair; whole turns and their replies (``turns(whole=True)``) are not cut.
+        chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 110 to 300, so that all have
+            2,400 if possible; at least 160 for a row with headings, 400 for one of an outline, and 160 for each text
+            of a pair; whole turns and their replies (``turns(whole=True)``) are not cut.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
@@ -49,8 +49,7 @@ def rows_text(rows: Any, chars: Any = None) -> str:
         )
     if len(listed) > MAX_ROWS:
         raise HostCallFailed("ValueError", f"print_rows takes {MAX_ROWS:,} rows at most; pass a part of them")
-    usual = max(_MIN_OF_ROW, min(_MAX_OF_ROW, _LIST_CHARS // max(1, len(listed))))
-    max_chars = usual if chars is None else count("chars", chars, _MIN_CHARS, _MAX_CHARS)
+    max_chars = _usual_chars(listed) if chars is None else count("chars", chars, _MIN_CHARS, _MAX_CHARS)
     speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
     marks = {str(row.get("untrusted")) for row in listed if isinstance(row, Mapping)}
     shown: dict[tuple[str, str], list[int]] = {}
@@ -87,6 +86,26 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     return "\n".join(lines) or "(no rows)"
 
 
+def _usual_chars(rows: Sequence[Any]) -> int:
+    """Return the characters that each row gets if all have ``_LIST_CHARS`` together."""
+    room = _LIST_CHARS
+    sizes = sorted(min(len(_text(row)), _MAX_OF_ROW) for row in rows)
+    for place, size in enumerate(sizes):
+        share = room // (len(sizes) - place)
+        if size > share:
+            return max(_MIN_OF_ROW, share)
+        room -= size
+    return _MAX_OF_ROW
+
+
+def _text(row: Any) -> str:
+    """Return the text of a row."""
+    if not isinstance(row, Mapping):
+        return str(row)
+    text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
+    return json.dumps(dict(row), ensure_ascii=False, default=str) if text is None else text
+
+
 def _pair(row: Any, chars: int, printed: dict[str, int], index: int) -> str:
     """Return the two statements of a pair on one line, each in full only once; empty for another row."""
     if not isinstance(row, Mapping):
@@ -109,19 +128,17 @@ def _line(row: Any, max_chars: int, with_head: bool = True) -> str:
         max_chars: maximum characters.
         with_head: whether to show the start of a line before a match far from it.
     """
+    text = one_line(_text(row), _MAX_TEXT)
     if not isinstance(row, Mapping):
-        return one_line(str(row), max_chars)
-    text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
-    if text is None:
-        text = json.dumps(dict(row), ensure_ascii=False, default=str)
+        return bounded(text, max_chars)
     matches = row.get("matches") or [row.get("match")]
-    text = one_line(text, _MAX_TEXT)
     spans = places(text, (one_line(str(one), _MAX_TEXT) for one in matches if one))
-    if spans and len(text) > max_chars and spans[-1][1] > max_chars - 1:
-        # The start of the line if it has room, then the text around the matches.
+    if spans and len(text) > max_chars:
         text = around(text, spans, max_chars, max_chars // _HEAD_OF_MATCH if with_head else 0)
+    else:
+        text = bounded(text, max_chars)
     replaced = " (out of date)" if row.get("superseded_by") or row.get("ended_at") else ""
-    return one_line(text, max_chars) + replaced
+    return text + replaced
 
 
 def _date(row: Any) -> str:

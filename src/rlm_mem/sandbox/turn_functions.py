@@ -13,12 +13,11 @@ from rlm_mem.chunk import name_key
 from rlm_mem.sandbox.arguments import MAX_LINES, chunk_id_of, count, day, optional_text, wanted_texts
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import HostFunctions, Line, Lines, is_assistant, is_speaker, part_of
-from rlm_mem.sandbox.matching import MAX_MATCHES, Span, WantedTexts, around
+from rlm_mem.sandbox.matching import MAX_MATCHES, Span, WantedTexts, around, bounded
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.patterns import late, linear
-from rlm_mem.text.sentences import sentences
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -44,6 +43,8 @@ _WHOLE_OF_ONE, _WHOLE_OF_LIST = 6_000, 4_000
 _MIN_OF_LIST = 300
 """Minimum characters of each of several."""
 _MIN_WHOLE_CHARS = 100
+_ASKED_CHARS = 200
+"""Maximum characters of a turn of whose reply only a section is returned."""
 _SHORT_CODE = 3
 """Maximum lines of a block of code in a whole turn; longer ones are replaced by a mark."""
 _OPEN_FENCE = late(r"(?:\A|(?<=\n))```\w{1,20}[ \t]*\n")
@@ -87,6 +88,7 @@ class TurnFunctions(HostFunctions):
         code: Any = False,
         unseen: Any = False,
         every: Any = False,
+        heading: Any = None,
     ) -> list[dict[str, Any]]:
         """Return lines of conversations in order of time, or those of some chunks."""
         who = optional_text("author", author)
@@ -101,13 +103,15 @@ class TurnFunctions(HostFunctions):
         period = day("start", start, today), day("end", end, today, last=True)
         conversation = optional_text("conversation_id", conversation_id)
         listed_before = self._lines.listed_before(unseen)
+        sections = wanted_texts("heading", heading) if heading else []
+        whole = bool(whole or sections)
 
         def found(*, code: bool) -> Iterator[Line]:
             """Return the requested lines; text in pasted code only counts with ``code``."""
             lines = (
                 self._lines_with(who, texts, conversation, *period)
                 if chunks is None
-                else self._turns_of(chunks, exchanges=who is None and bool(whole or points))
+                else self._turns_of(chunks, exchanges=who is None and (whole or bool(points)))
             )
             return (
                 line
@@ -128,7 +132,7 @@ class TurnFunctions(HostFunctions):
             self._remark_unknown("turns", who)
         following_turns = FollowingTurns(self._lines)
         if whole:
-            listed, shown = self._whole_rows(listed, following_turns, chars, code)
+            listed, shown = self._whole_rows(listed, following_turns, chars, code, sections)
         else:
             shown = [
                 self._lines.shown(line, _without_code(line.text) if not code and "```" in line.text else None)
@@ -284,9 +288,13 @@ class TurnFunctions(HostFunctions):
         )
 
     def _whole_rows(
-        self, lines: list[Line], following_turns: FollowingTurns, chars: Any, code: bool
+        self, lines: list[Line], following_turns: FollowingTurns, chars: Any, code: bool, headings: list[str]
     ) -> tuple[list[Line], list[dict[str, Any]]]:
-        """Return the lines, without those in an earlier row, and their rows with whole turn and reply."""
+        """Return the lines, without those in an earlier row, and their rows with whole turn and reply.
+
+        Args:
+            headings: if any, rows have only the sections with one of them, and others are left out.
+        """
         max_chars = None if chars is None else count("chars", chars, _MIN_WHOLE_CHARS, MAX_WHOLE_CHARS)
         listed_places: set[tuple[str, int]] = set()
         wholes: list[tuple[Line, str, str]] = []
@@ -295,7 +303,16 @@ class TurnFunctions(HostFunctions):
                 turn, reply = (
                     (line.text, "") if line.speaker is None else following_turns.whole(line, listed_places)
                 )
+                if headings:
+                    own, below = (self._sections(one, headings) for one in (turn, reply))
+                    if not own and not below:
+                        continue
+                    turn, reply = own or bounded(turn, _ASKED_CHARS), below
                 wholes.append((line, turn, reply))
+        if lines and not wholes and headings:
+            self.cut.add_remark(
+                f"{len(lines)} rows, of which none has such a heading; points=True instead lists the headings"
+            )
         limit = max_chars or (
             max(_MIN_OF_LIST, _WHOLE_OF_LIST // len(wholes)) if len(wholes) > 1 else _WHOLE_OF_ONE
         )
@@ -304,7 +321,7 @@ class TurnFunctions(HostFunctions):
         cut: tuple[str, str, int] | None = None
         for line, *turn_and_reply in wholes:
             prose = turn_and_reply if code else list(map(_without_code, turn_and_reply))
-            turn, reply = (_bounded(one, limit) for one in prose)
+            turn, reply = (bounded(one, limit) for one in prose)
             rows.append(self._lines.shown(line) | {"text": turn, "reply": reply, "whole": True})
             left_out = left_out or prose != turn_and_reply
             for name, one, whole in zip(("text", "reply"), (turn, reply), prose, strict=True):
@@ -313,6 +330,7 @@ class TurnFunctions(HostFunctions):
         if cut is not None:
             chunk_id, name, place = cut
             how = f"chars={MAX_WHOLE_CHARS}{', code=True' if code else ''}"
+            how += f", heading={headings!r}" if headings else ""
             self.cut.add_remark(
                 f"turns and replies after {limit:,} characters each; the first goes on: "
                 f"print(turns(chunks='{chunk_id}', whole=True, {how})[0]['{name}'][{place}:])"
@@ -320,6 +338,25 @@ class TurnFunctions(HostFunctions):
         if left_out:
             self.cut.add_remark("blocks of code; code=True gives them")
         return [line for line, _, _ in wholes], rows
+
+    def _sections(self, text: str, headings: list[str]) -> str:
+        """Return the sections of a text with these headings, or whose headings have all words of one of them."""
+        analyser = get_analyser(self._store.config.search.language)
+        labels = [(match, _title(match)) for match in _labels(text)]
+        chosen: set[int] = set()
+        for one in headings:
+            named = [match for match, title in labels if title.casefold() == one.casefold()]
+            terms = set(analyser.terms(one))
+            with_all = (match for match, title in labels if terms and terms.issubset(analyser.terms(title)))
+            chosen.update(match.start() for match in named or with_all)
+        parts: list[str] = []
+        end = 0
+        for place, (match, _) in enumerate(labels):
+            if match.start() in chosen and match.start() >= end:
+                below = (one.start() for one, _ in labels[place + 1 :] if _level(one) <= _level(match))
+                end = next(below, len(text))
+                parts.append(text[match.start() : end].strip())
+        return "\n\n".join(parts)
 
 
 def _points_of(
@@ -419,8 +456,7 @@ class FollowingTurns:
                 title = _title(match)
                 if title and title not in seen:
                     seen.add(title)
-                    level = len(match[1]) if match[1] else _BELOW_HEADINGS + len(match[3])
-                    yield level, title, (one.chunk.id, match.start())
+                    yield _level(match), title, (one.chunk.id, match.start())
 
     def told_below(self, place: tuple[str, int], chars: int) -> str:
         """Return the beginning of what a heading or label introduces, on one line; empty if it has no room.
@@ -434,7 +470,7 @@ class FollowingTurns:
         below = None if label is None else _TOLD.match(label.string, label.end())
         told = "" if below is None else one_line(below[1], 4 * chars)
         is_lead = told.endswith(":")  # "Here is the code:"
-        return _bounded(told, chars) if not is_lead and any(map(str.isalnum, told)) else ""
+        return bounded(told, chars) if not is_lead and any(map(str.isalnum, told)) else ""
 
     def _headings(self, line: Line) -> Iterator[re.Match[str]]:
         """Return the headings and bold items of a line, in order, except in code, where # begins a comment."""
@@ -460,6 +496,18 @@ def recurring_titles(titled: Iterable[tuple[Chunk, Iterable[str]]]) -> set[str]:
 def titles(text: str) -> set[str]:
     """Return the headings and bold labels of a text, including apparent ones in code."""
     return set(map(_title, _POINT.finditer(text)))
+
+
+def _labels(text: str) -> Iterator[re.Match[str]]:
+    """Yield the headings and bold labels of a text, except in code, where # begins a comment."""
+    found = list(_POINT.finditer(text))
+    code = [(one.start, one.end) for one in blocks(text) if one.kind == CODE] if found else []
+    return (match for match in found if not any(start <= match.start() < end for start, end in code))
+
+
+def _level(match: re.Match[str]) -> int:
+    """Return the number of marks of a heading, or for a bold label its indentation below all headings."""
+    return len(match[1]) if match[1] else _BELOW_HEADINGS + len(match[3])
 
 
 def _title(match: re.Match[str]) -> str:
@@ -488,14 +536,6 @@ def timed(title: str, today: datetime) -> bool:
     return _CLOCK.match(title) is not None or any(
         title.startswith(one.text) for one in find_dates(title, today)
     )
-
-
-def _bounded(text: str, chars: int) -> str:
-    """Cut a text after the last sentence that ends within ``chars`` characters, or after the last word."""
-    if len(text) <= chars:
-        return text
-    end = max((end for _, end in sentences(text, 0, chars + 1) if end < chars), default=0)
-    return f"{text[:end] or text[: chars - 1].rpartition(' ')[0] or text[: chars - 1]}…"
 
 
 def _without_code(text: str) -> str:
@@ -536,7 +576,7 @@ def _lines_of(text: str, spans: list[Span]) -> list[tuple[int, int, list[Span]]]
 def _excerpt(text: str, spans: list[Span], chars: int) -> str:
     """Return a line from its start if that has room for all spans, else the parts around them."""
     if spans[-1][1] <= chars:
-        return f"{text[:chars].strip()}…" if len(text) > chars else text.strip()
+        return bounded(text.strip(), chars)
     if spans[0][1] - spans[0][0] > chars:  # a match of many lines
         return f"{'…' if spans[0][0] else ''}{text[spans[0][0] : spans[0][0] + chars].strip()}…"
     return around(text, spans, chars)
