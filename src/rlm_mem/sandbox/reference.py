@@ -306,7 +306,7 @@ _PAGES = (
         "prints results as numbered lines; cite them by chunk_ids=[rows[3]]",
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
         "and the text on one line, cut between sentences, or else words, after chars characters (20–4,000; by default "
-        "110 to 300, so that all texts together have 2,400 if possible); of a longer text with matches of grep or "
+        "100 to 300, so that all texts together have 2,400 if possible); of a longer text with matches of grep or "
         "turns, the sentences that have them and some beside these or, without room for whole ones, the text around "
         "each and the sentence's start (not in a long list); in a short list (+2) is the number of those without room; "
         "for a pair of updates or contradictions both, each in full once. "

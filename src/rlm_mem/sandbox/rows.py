@@ -22,7 +22,7 @@ _MIN_WITH_HEAD = 200
 """Minimum characters of a row that also shows its start if the match is far from it."""
 _LIST_CHARS = 2_400
 """Characters of all texts of a list, if the program does not set those of each; what short ones leave is for others."""
-_MIN_OF_ROW, _MAX_OF_ROW = 110, 300
+_MIN_OF_ROW, _MAX_OF_ROW = 100, 300
 _HEADED_CHARS, _OUTLINED_CHARS = 160, 400
 """Minimum characters of a row with headings, and of one of an outline."""
 _PAIR_CHARS = 160
@@ -35,7 +35,7 @@ def rows_text(rows: Any, chars: Any = None) -> str:
 
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
-        chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 110 to 300, so that all have
+        chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 100 to 300, so that all have
             2,400 if possible; at least 160 for a row with headings, 400 for one of an outline, and 160 for each text
             of a pair; whole turns and their replies (``turns(whole=True)``) are not cut.
 
