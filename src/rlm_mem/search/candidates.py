@@ -195,15 +195,9 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
 
 
 def _neighbourhood(
-    source: CandidateSource,
-    query: Query,
-    filters: Filters,
-    terms: npt.NDArray[np.int64],
-    limit: int,
-    first: int,
-    *,
-    alike: bool,
-) -> Neighbourhood:
+    source: CandidateSource, query: Query, filters: Filters, terms: npt.NDArray[np.int64], limit: int,
+    first: int, *, alike: bool,
+) -> Neighbourhood:  # fmt: skip
     """Choose the chunks of a question by its words and periods, and the neighbours of those that count most.
 
     Args:
