@@ -78,17 +78,10 @@ class Memory:
 
     @classmethod
     def open(
-        cls,
-        brain: str | Path | None = None,
-        *,
-        namespace: str | None = None,
-        llm: object = None,
-        config: Config | None = None,
-        clock: Callable[[], datetime] | None = None,
-        read_only: bool = False,
-        actor: str | None = None,
-        confined: bool = False,
-    ) -> Memory:
+        cls, brain: str | Path | None = None, *, namespace: str | None = None, llm: object = None,
+        config: Config | None = None, clock: Callable[[], datetime] | None = None, read_only: bool = False,
+        actor: str | None = None, confined: bool = False,
+    ) -> Memory:  # fmt: skip
         """Open the memory of a PostgreSQL database, or of a brain folder, which is created if missing.
 
         Args:
@@ -259,18 +252,11 @@ class Memory:
         return found
 
     def recall(
-        self,
-        question: str,
-        *,
-        result: Wanted[ValueT] | None = None,
-        limits: Limits | None = None,
-        engine: str | None = None,
-        functions: Mapping[str, Callable[..., Any]] | None = None,
-        on_step: Callable[[LoopStep], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        max_tokens: int | None = None,
-        as_of: str | date | datetime | None = None,
-    ) -> RecallResult[ValueT]:
+        self, question: str, *, result: Wanted[ValueT] | None = None, limits: Limits | None = None,
+        engine: str | None = None, functions: Mapping[str, Callable[..., Any]] | None = None,
+        on_step: Callable[[LoopStep], None] | None = None, on_text: Callable[[str], None] | None = None,
+        max_tokens: int | None = None, as_of: str | date | datetime | None = None,
+    ) -> RecallResult[ValueT]:  # fmt: skip
         """Answer a question by running programs that the model writes.
 
         Args:
@@ -297,15 +283,10 @@ class Memory:
         return found if max_tokens is None else found.within(max_tokens)
 
     def reason(
-        self,
-        question: str,
-        *,
-        limits: Limits | None = None,
-        engine: str | None = None,
-        on_step: Callable[[LoopStep], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
+        self, question: str, *, limits: Limits | None = None, engine: str | None = None,
+        on_step: Callable[[LoopStep], None] | None = None, on_text: Callable[[str], None] | None = None,
         as_of: str | date | datetime | None = None,
-    ) -> ReasoningResult:
+    ) -> ReasoningResult:  # fmt: skip
         """Follow links across memories to a conclusion with its path; the arguments are as in :meth:`recall`."""
         from rlm_mem.recall.reason import ReasonOperation
 
@@ -336,13 +317,9 @@ class Memory:
         )  # fmt: skip
 
     def receipt(
-        self,
-        run: object = "last",
-        *,
-        bundle: bool = False,
-        key: str | Path | None = None,
+        self, run: object = "last", *, bundle: bool = False, key: str | Path | None = None,
         password: str | None = None,
-    ) -> Receipt:
+    ) -> Receipt:  # fmt: skip
         """Create a receipt of an answer, which anyone can verify later (docs/spec/receipt.md).
 
         Args:
@@ -359,12 +336,9 @@ class Memory:
         return make_receipt(self.store, run, functions=self._more, bundle=bundle, key=key, password=password)
 
     def verify(
-        self,
-        receipt: Receipt | bytes | str | Path,
-        *,
-        bundle: Bundle | bytes | str | Path | None = None,
+        self, receipt: Receipt | bytes | str | Path, *, bundle: Bundle | bytes | str | Path | None = None,
         key: str | Path | None = None,
-    ) -> Verification:
+    ) -> Verification:  # fmt: skip
         """Verify a receipt: whether it was altered, and whether its answer still holds.
 
         Args:
@@ -380,17 +354,10 @@ class Memory:
         return verify(receipt, store=self.store, bundle=bundle, key=key, functions=self._more)
 
     def search(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        filters: Filters | None = None,
-        by: str = "chunk",
-        as_of: str | date | datetime | None = None,
-        explain: bool = False,
-        max_tokens: int | None = None,
+        self, query: str, *, limit: int = 10, filters: Filters | None = None, by: str = "chunk",
+        as_of: str | date | datetime | None = None, explain: bool = False, max_tokens: int | None = None,
         neighbours: int = 0,
-    ) -> list[Hit]:
+    ) -> list[Hit]:  # fmt: skip
         """Rank memories for a query, deterministically and without a model.
 
         Args:
@@ -646,13 +613,9 @@ class Memory:
         )
 
     def trajectories(
-        self,
-        *,
-        operation: str | None = None,
-        since: str | date | None = None,
-        until: str | date | None = None,
+        self, *, operation: str | None = None, since: str | date | None = None, until: str | date | None = None,
         limit: int | None = 50,
-    ) -> list[TrajectoryInfo]:
+    ) -> list[TrajectoryInfo]:  # fmt: skip
         """Recorded runs, newest first.
 
         Args:
@@ -664,13 +627,9 @@ class Memory:
         return list_trajectories(self.store, operation=operation, since=since, until=until, limit=limit)
 
     def export_trajectories(
-        self,
-        *,
-        fields: Sequence[str] | None = None,
-        operation: str | None = None,
-        since: str | date | None = None,
-        until: str | date | None = None,
-    ) -> Iterator[ExportedRun]:
+        self, *, fields: Sequence[str] | None = None, operation: str | None = None,
+        since: str | date | None = None, until: str | date | None = None,
+    ) -> Iterator[ExportedRun]:  # fmt: skip
         """Recorded runs as plain data for training, newest first, with secrets redacted.
 
         Args:
@@ -688,11 +647,8 @@ class Memory:
         return costs(self.store, since=since, until=until)
 
     def events(
-        self,
-        since: str | date | None = None,
-        op: str | None = None,
-        chunk_id: str | None = None,
+        self, since: str | date | None = None, op: str | None = None, chunk_id: str | None = None,
         limit: int | None = None,
-    ) -> Iterator[Event]:
+    ) -> Iterator[Event]:  # fmt: skip
         """The audit log of this namespace, oldest first; ``limit`` selects the newest events."""
         return (results.Event.of(line) for line in self.store.events(since, op, chunk_id, limit))

@@ -299,6 +299,12 @@ def test_tables_name_every_row_of_what_they_list() -> None:
     assert not wrong, listed(wrong)
 
 
+def test_the_page_of_recall_names_every_function_of_programs() -> None:
+    table = text(ROOT / "docs" / "recall.md").split("\n## What a program may call\n")[1].split("\n### ")[0]
+    wrong = [f"docs/recall.md lacks the call `{name}(…)`" for name in FUNCTIONS if f"`{name}(" not in table]
+    assert not wrong, listed(sorted(wrong))
+
+
 def test_the_specification_names_every_field_of_a_result_and_every_error() -> None:
     page = text(ROOT / "docs" / "spec" / "operations.md")
     results = {

@@ -101,7 +101,7 @@ class Caller:
         namespace: the requested namespace; None: the default.
         browser: whether the request came with the cookie of a login.
         choose: sets the namespace of further requests; None if each request names its own.
-        session: tells agents apart that share a token, in the audit log and for undo; empty: nothing does.
+        session: distinguishes agents that share a token, in the audit log and for undo; empty: unknown.
     """
 
     access: Access = NOBODY

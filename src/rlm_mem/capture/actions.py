@@ -1,4 +1,4 @@
-"""The memories that speak to what an agent is doing with a tool: a command that it runs, or a file that it changes.
+"""Memories about what an agent is doing with a tool: a command that it runs, or a file that it changes.
 
 Prompts rarely share words with the memories that matter for them; commands and code do, since they name the same
 files, tools and identifiers.
@@ -82,9 +82,9 @@ def _without_path(word: str) -> str:
 def action_context(
     memories: Sequence[Memory], action: str, *, budget: int, known: Collection[str] = ()
 ) -> AgentContext:
-    """The memories that speak to an action, the closest first: at most two, often none.
+    """The memories about an action, the closest first: at most two, often none.
 
-    A memory does if both have at least two terms in common that few memories contain. Untrusted ones are left out.
+    A memory is about it if they have two terms in common that few memories contain. Untrusted ones are left out.
 
     Args:
         action: from :func:`action_text`.
@@ -93,13 +93,13 @@ def action_context(
     """
     if not action or budget <= 0:
         return AgentContext({})
-    found = [pair for memory in memories for pair in _speaking_to(memory, action, known)]
+    found = [pair for memory in memories for pair in _memories_about(memory, action, known)]
     found.sort(key=lambda pair: -pair[0])
     return within_budget([hit for _, hit in found[:_MAX_MEMORIES]], budget)
 
 
-def _speaking_to(memory: Memory, action: str, known: Collection[str]) -> Iterator[tuple[float, Hit]]:
-    """Yield each memory that speaks to the action, with the share of its terms that are in the action."""
+def _memories_about(memory: Memory, action: str, known: Collection[str]) -> Iterator[tuple[float, Hit]]:
+    """Yield each memory about the action, with the share of its terms that are in the action."""
     rare = _rare_terms(memory, action)
     if len(rare) < _MIN_SHARED:
         return

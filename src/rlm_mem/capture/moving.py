@@ -22,8 +22,8 @@ class MovedChunk:
     """A memory that was moved: its former id, and its id in the new namespace.
 
     Attributes:
-        apart: the memories that it replaced or that replaced it, and that stayed where they were: they still count as
-            over, or as what holds now, but the two no longer name each other in the new namespace.
+        apart: the memories that it replaced or that replaced it, and that stayed where they were: they keep
+            their end of validity, but the two no longer name each other in the new namespace.
     """
 
     former_id: str
@@ -137,7 +137,7 @@ def _restore_links(chunk: Chunk, moved: Mapping[str, str], target: ChunkStore) -
 
 
 def _written(chunk: Chunk, target: ChunkStore, origins: Collection[str]) -> str:
-    """Write a chunk to the target namespace, unless it is there already and still holds; returns its id there.
+    """Write a chunk to the target namespace, unless a valid copy is there already; returns its id there.
 
     A chunk that is there keeps the higher trust and the later expiry of the two. Another chunk of this move does not
     count as there: "We deploy on Thursdays" may have been replaced, and become true again.
@@ -149,8 +149,8 @@ def _written(chunk: Chunk, target: ChunkStore, origins: Collection[str]) -> str:
     origin = _origin(chunk)
     for known in _same_text(chunk, target):
         from_there = known.metadata.provenance.get("moved_from")
-        holds = known.metadata.superseded_by is None or meta.superseded_by is not None
-        if holds and (from_there == origin or from_there not in origins):
+        is_valid = known.metadata.superseded_by is None or meta.superseded_by is not None
+        if is_valid and (from_there == origin or from_there not in origins):
             from rlm_mem.ingest.remember import update_repeated
 
             update_repeated(target, known.id, structs.asdict(meta))

@@ -31,7 +31,7 @@ from rlm_mem.continuum.rules import (
     unmet,
 )
 from rlm_mem.continuum.runs import ExecutionRecord, read_run, write_run
-from rlm_mem.continuum.schema import TIERS, projects_of, stamp, tier_fields
+from rlm_mem.continuum.schema import TIERS, Frontmatter, projects_of, stamp, tier_fields
 from rlm_mem.continuum.traces import chunk_meta, goal_signature
 from rlm_mem.errors import InvalidMemory, ModelError
 from rlm_mem.models.base import breaking
@@ -434,21 +434,7 @@ def merged_fields(entries: Sequence[TieredMemory]) -> dict[str, Any]:
     metas = [entry.meta for entry in entries]
     uses = sum(meta.usage_count for meta in metas)
     good = sum(meta.successes for meta in metas)
-    contexts: dict[str, list[int]] = {}
-    home = next((key for meta in metas for key in meta.contexts), "")
-    validated = 0
-    for meta in metas:
-        for key, (count, good_there) in meta.contexts.items():
-            totals = contexts.setdefault(key, [0, 0])
-            totals[0] += count
-            totals[1] += good_there
-            # A success in another context validates the memory, as a use there would.
-            validated += (
-                good_there if key != home and meta is not metas[0] and not meta.validation_count else 0
-            )
-    validated += sum(meta.validation_count for meta in metas)
-    while len(contexts) > MAX_CONTEXTS:
-        del contexts[min(list(contexts)[1:], key=lambda key: contexts[key][0])]
+    contexts, validated = _merged_contexts(metas)
     confidence = _confidence(entries)
     failures = sorted(
         (one for meta in metas for one in meta.failures), key=lambda one: str(one.get("at", ""))
@@ -477,6 +463,23 @@ def merged_fields(entries: Sequence[TieredMemory]) -> dict[str, Any]:
             )
         )[-100:],
     }
+
+
+def _merged_contexts(metas: Sequence[Frontmatter]) -> tuple[dict[str, list[int]], int]:
+    """Add up uses and successes in each context; return them with the number of validations."""
+    contexts: dict[str, list[int]] = {}
+    home = next((key for meta in metas for key in meta.contexts), "")
+    validated = sum(meta.validation_count for meta in metas)
+    for meta in metas:
+        for key, (count, good) in meta.contexts.items():
+            totals = contexts.setdefault(key, [0, 0])
+            totals[0] += count
+            totals[1] += good
+            if key != home and meta is not metas[0] and not meta.validation_count:
+                validated += good  # a success in another context validates the memory, as a use there would
+    while len(contexts) > MAX_CONTEXTS:
+        del contexts[min(list(contexts)[1:], key=lambda key: contexts[key][0])]
+    return contexts, validated
 
 
 def _is_consolidated(entry: TieredMemory) -> bool:

@@ -21,7 +21,7 @@ from rlm_mem.http.streams import TemporaryFile
 from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.store.core.lookup import Filters
-from rlm_mem.store.core.records import is_mirror
+from rlm_mem.store.core.records import in_lots, is_mirror
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
@@ -169,8 +169,8 @@ def act_on_ticked(request: PageRequest) -> Response:
 def _move_ticked(request: PageRequest, what: str, ids: Sequence[str]) -> str:
     name, notice = _ON_TICKED[what]
     with request.memory.batch():
-        for first in range(0, len(ids), _IDS_AT_ONCE):
-            request.carry_out(name, ids=ids[first : first + _IDS_AT_ONCE])
+        for lot in in_lots(ids, _IDS_AT_ONCE):
+            request.carry_out(name, ids=lot)
     return notice
 
 

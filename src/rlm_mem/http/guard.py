@@ -259,37 +259,9 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        began, status, name = time.perf_counter(), _LEFT, ""
-        still_valid: Callable[[], bool] | None = None
-        sized: int | None = None  # bytes of the answer, if it has a Content-Length
+        began, name = time.perf_counter(), ""
         body = TimedBody(receive)
-        closes = (
-            scope.get("http_version") == "1.0"
-            or "close" in Headers(scope=scope).get("connection", "").lower()
-        )
-
-        async def counted(message: Message) -> None:
-            nonlocal status, sized
-            if body.too_slow and status == _LEFT:
-                return  # no answer was started, so the guard sends 408 below
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                needed = scope.get(NEEDED)
-                if status == 403 and needed:
-                    challenge = self._site.challenge("insufficient_scope", f"rlm-mem:{needed}")
-                    MutableHeaders(scope=message)["WWW-Authenticate"] = challenge
-                if self._metrics.draining:
-                    MutableHeaders(scope=message)["Connection"] = "close"
-                declared = Headers(raw=message.get("headers", [])).get("content-length", "")
-                sized = int(declared) if declared.isdigit() else None
-            elif still_valid is None or (sized is not None and sized <= _SMALL):
-                pass  # a short answer is sent completely
-            elif not still_valid():
-                raise _Revoked
-            if closes and message["type"] == "http.response.body" and not message.get("more_body"):
-                await body.drain()
-            await send(message)
-
+        answer = _Answer(scope, body, send, self._site, self._metrics)
         with self._metrics.in_flight():
             try:
                 try:
@@ -302,20 +274,22 @@ class Guard:
                     set_client(scope, client)
                     name = client.access.name
                     if not client.access.owner:
-                        still_valid = self._checks(scope, client)
+                        answer.still_valid = self._checks(scope, client)
                 with contextlib.suppress(ClientDisconnect):
-                    await (refusal or self._app)(scope, body, counted)
-                if body.too_slow and status == _LEFT:
-                    status = 408
+                    await (refusal or self._app)(scope, body, answer.send)
+                if answer.is_too_late:
+                    answer.status = 408
                     why = f"the body of the request did not arrive within {BODY_SECONDS:g} seconds"
-                    await _refusal_response(scope, status, why, {"Connection": "close"})(scope, receive, send)
+                    await _refusal_response(scope, 408, why, {"Connection": "close"})(scope, receive, send)
             except _Revoked:
                 _log.warning("an answer to %s ends early: its token is revoked", name)
-                if sized is not None:  # fail, so that the client does not mistake the answer for complete
+                if (
+                    answer.size is not None
+                ):  # fail, so that the client does not mistake the answer for complete
                     raise
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:
-                self._record(scope, name, status, time.perf_counter() - began)
+                self._record(scope, name, answer.status, time.perf_counter() - began)
 
     def _record(self, scope: Scope, name: str, status: int, seconds: float) -> None:
         """Count and log an answered request; ``name``: of its token, or empty."""
@@ -392,6 +366,55 @@ class Guard:
                 )
             },
         )
+
+
+class _Answer:
+    """The answer to one request on its way to the client.
+
+    Attributes:
+        status: its HTTP status; ``_LEFT`` before it has begun.
+        size: its bytes according to ``Content-Length``; None without one.
+        still_valid: whether the client's token is still valid; None: this is not checked.
+    """
+
+    def __init__(self, scope: Scope, body: TimedBody, send: Send, site: Site, metrics: Metrics) -> None:
+        self.status = _LEFT
+        self.size: int | None = None
+        self.still_valid: Callable[[], bool] | None = None
+        self._scope, self._body, self._send = scope, body, send
+        self._site, self._metrics = site, metrics
+        connection = Headers(scope=scope).get("connection", "").lower()
+        self._closes = scope.get("http_version") == "1.0" or "close" in connection
+
+    @property
+    def is_too_late(self) -> bool:
+        """Whether the body of the request came too slowly for an answer to have begun; the guard then sends 408."""
+        return self._body.too_slow and self.status == _LEFT
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on to the client; raises `_Revoked` in a long answer to a token that was revoked."""
+        if self.is_too_late:
+            return
+        if message["type"] == "http.response.start":
+            self._begin(message)
+        elif self.size is not None and self.size <= _SMALL:
+            pass  # a short answer is sent completely
+        elif self.still_valid is not None and not self.still_valid():
+            raise _Revoked
+        if self._closes and message["type"] == "http.response.body" and not message.get("more_body"):
+            await self._body.drain()
+        await self._send(message)
+
+    def _begin(self, message: Message) -> None:
+        self.status = message["status"]
+        needed = self._scope.get(NEEDED)
+        if self.status == 403 and needed:
+            challenge = self._site.challenge("insufficient_scope", f"rlm-mem:{needed}")
+            MutableHeaders(scope=message)["WWW-Authenticate"] = challenge
+        if self._metrics.draining:
+            MutableHeaders(scope=message)["Connection"] = "close"
+        declared = Headers(raw=message.get("headers", [])).get("content-length", "")
+        self.size = int(declared) if declared.isdigit() else None
 
 
 class _Revoked(Exception):

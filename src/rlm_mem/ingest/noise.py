@@ -16,9 +16,9 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import Repair
+from rlm_mem.store.core.records import in_lots
 
 _RANKS = [0.9**rank for rank in range(64)]  # strengths by rank, in all versions
-_LOT = 200
 
 
 def noisy_links(store: ChunkStore, *, progress: Progress | None = None) -> Iterator[Finding]:
@@ -28,8 +28,8 @@ def noisy_links(store: ChunkStore, *, progress: Progress | None = None) -> Itera
         progress: called with (chunks checked, total chunks).
     """
     ids = store.list_chunks()
-    for start in range(0, len(ids), _LOT):
-        lot = ids[start : start + _LOT]
+    done = 0
+    for lot in in_lots(ids):
         for chunk in store.get_many(lot).values():
             noise = noise_of(store, chunk)
             if noise:
@@ -40,8 +40,9 @@ def noisy_links(store: ChunkStore, *, progress: Progress | None = None) -> Itera
                 )
                 message = f"{chunk.id}: {len(noise)} of {len(chunk.links)} links ({counted})"
                 yield Finding("noise-links", message, None, chunk.id)
+        done += len(lot)
         if progress is not None:
-            progress(start + len(lot), len(ids))
+            progress(done, len(ids))
 
 
 def prune_links(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
@@ -55,8 +56,7 @@ def prune_links(store: ChunkStore, *, dry_run: bool = True, progress: Progress |
     if dry_run:
         return steps
     done: list[Repair] = []
-    for start in range(0, len(steps), _LOT):
-        lot = steps[start : start + _LOT]
+    for lot in in_lots(steps):
         try:
             with store.batch():
                 made = [Repair(one.finding, one.action, done=_prune(store, one.finding)) for one in lot]

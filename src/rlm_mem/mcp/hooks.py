@@ -159,7 +159,7 @@ def _context_for(
     known = told.given(shared, session.id, with_tool=kind == "tool-use")
     memories = [one for one in (project_memory, shared) if one is not None]
     if kind == "tool-use":
-        # Given again after the start of the session, since an agent thinks of it least when it acts; but once.
+        # Also what the start of the session gave, since it is needed when the agent acts; but once.
         action = action_text(event.get("tool_input"), project.root if project is not None else _folder(event))
         return action_context(memories, action, budget=limits.tool_tokens, known=known)
     if kind != "user-prompt":

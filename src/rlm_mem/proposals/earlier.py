@@ -153,7 +153,7 @@ class EarlierChunks:
     def expect(self, texts: Sequence[str]) -> None:
         """Announce the chunks that one transaction is going to store, after :meth:`begin` for the first of its texts.
 
-        One query tells which of their words chunks had before the filling: most sentences then have nothing to look
+        One query finds which of their words chunks had before the filling: most sentences then have nothing to look
         up, and the source is not taken before one has. Where each query takes a round trip, the index is queried about
         some dozens of the others at once. Its answers cover only chunks from before the transaction; those stored
         meanwhile are compared in memory.

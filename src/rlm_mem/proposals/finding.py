@@ -126,7 +126,7 @@ class Finder:
     def is_said_otherwise(self, chunk: Chunk, same: Chunk) -> bool:
         """Whether a chunk between an earlier one and a new one with the same words states another value.
 
-        Then the new one is no repetition: what it says holds again. Not for imported texts, which may come again.
+        Then the new one is no repetition: what it says is valid again. Not for imported texts, which may come again.
         """
         if not is_trusted_as_far(chunk, same):
             return False
@@ -167,7 +167,7 @@ class Finder:
         applies = applies and self._may_apply(chunk, old, newer)
         kind = best.kind
         if applies and (rest or len(old.content) > _WHOLE or _tells_else(old, ended, chunk, self._analyser)):
-            kind = "contradict"  # what else the earlier chunk states still holds
+            kind = "contradict"  # what else the earlier chunk states is still valid
         return Proposal(kind, chunk.id, old.id, newer.text, older.text, best.confidence, best.reason, applies)
 
     def _is_allowed(self, found: Conflict, older: Stated) -> bool:

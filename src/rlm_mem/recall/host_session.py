@@ -248,33 +248,37 @@ class RecallSession:
             self._recorder.trajectory.result_schema = self._form.json_schema
         recorded = RecordedLLM(runner.llm, self._recorder)
         if self._session is None:
-            self._session = REPLSession(
-                runner.store,
-                recorded,
-                timeout_seconds=self._program_seconds,
-                max_depth=runner.config.recall.max_depth,
-                functions=runner.functions,
-                engine=runner.engine,
-                budget=self._budget,
-                query=self.query,
-                config=runner.config,
-                # The steps of sub-questions; the recorder is that of the current question.
-                on_step=lambda step: self._recorder.step(step),
-                accept=None if self._form is None else self._form.value_of,
-            )
-            self._session.named_models = self._has_model
-            self._session.writer = runner.llm  # recorded by its steps, not by its calls
-            self._session.keeps_after_final = self._keep
+            self._session = self._new_session(recorded)
             self._session.__enter__()
         else:
             self._session.next_question(self.query, self._budget, recorded)
-        self._recorder.begin(
-            self.store_summary, self.hits
-        )  # only now: a session that is refused leaves no record
+        # Only now: a session that is refused leaves no record.
+        self._recorder.begin(self.store_summary, self.hits)
         self.id = self._recorder.trajectory.id
         self._session.shown(self._opening.hit_ids, map(itemgetter("id"), self.hits))
         if len(self._opening.hit_ids) > 1:
             self._remarks(self._opening.hit_ids)  # the opening has marked the untrusted ones
+
+    def _new_session(self, llm: RecordedLLM) -> REPLSession:
+        runner = self._runner
+        session = REPLSession(
+            runner.store,
+            llm,
+            timeout_seconds=self._program_seconds,
+            max_depth=runner.config.recall.max_depth,
+            functions=runner.functions,
+            engine=runner.engine,
+            budget=self._budget,
+            query=self.query,
+            config=runner.config,
+            # The steps of sub-questions; the recorder is that of the current question.
+            on_step=lambda step: self._recorder.step(step),
+            accept=None if self._form is None else self._form.value_of,
+        )
+        session.named_models = self._has_model
+        session.writer = runner.llm  # recorded by its steps, not by its calls
+        session.keeps_after_final = self._keep
+        return session
 
     @property
     def hit_scores(self) -> list[dict[str, Any]]:
@@ -298,20 +302,7 @@ class RecallSession:
             check_kind(code, str, "code")
             self._budget.start_iteration()
             results = run_programs(session, [code], self._shown)
-            step = make_step(
-                session,
-                results,
-                turn=len(self._steps) + 1,
-                depth=0,
-                question=self.query,
-                output_chars=self._runner.config.sandbox.max_output_chars,
-            )
-            if not results.done and results.refused is None:
-                step = replace(step, programs=(code,))
-            self._steps.append(step)
-            self._shown.add(step.output)
-            self._shown.add(step.error or "")
-            self._recorder.step(step)
+            step = self._add_step(session, code, results)
             if results.ended is not None:
                 self._stopped_by = results.ended.stopped_by
             hint = self._hint(results)
@@ -346,6 +337,24 @@ class RecallSession:
                 untrusted=untrusted or None,
                 cut=cut or None,
             )
+
+    def _add_step(self, session: REPLSession, code: str, results: ProgramResults) -> LoopStep:
+        """Record what a program did as the next step."""
+        step = make_step(
+            session,
+            results,
+            turn=len(self._steps) + 1,
+            depth=0,
+            question=self.query,
+            output_chars=self._runner.config.sandbox.max_output_chars,
+        )
+        if not results.done and results.refused is None:
+            step = replace(step, programs=(code,))
+        self._steps.append(step)
+        self._shown.add(step.output)
+        self._shown.add(step.error or "")
+        self._recorder.step(step)
+        return step
 
     def _hint(self, results: ProgramResults) -> str | None:
         """Return what helps against the error of a program, if it had one."""

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     Wanted = type[ValueT] | UnionType | Mapping[str, Any] | _SpecialForm
     """The requested type of an answer, as for :class:`~rlm_mem.recall.result_schema.ResultSchema`.
 
-    ``Literal[…]``, ``Optional[…]`` and ``Annotated[…]`` are special forms, of which a checker knows no more.
+    ``Literal[…]``, ``Optional[…]`` and ``Annotated[…]`` are special forms, whose meaning a type checker cannot express.
     """
 else:
     from typing import TypeVar

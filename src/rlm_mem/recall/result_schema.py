@@ -36,10 +36,15 @@ _ANNOTATIONS = {
     "title", "description", "default", "examples", "format", "$schema", "$id", "$comment", "$defs", "definitions",
     "deprecated", "readOnly", "writeOnly", "discriminator",
 }  # fmt: skip
+#: Keywords whose value is a list of schemas, and those whose value is a number.
+_SEVERAL = ("anyOf", "oneOf", "allOf", "prefixItems")
+_BOUNDS = (
+    "minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "multipleOf", "minProperties", "maxProperties",
+)  # fmt: skip
 _CHECKED_KEYWORDS = {
-    "type", "enum", "const", "properties", "required", "additionalProperties", "items", "prefixItems", "minItems",
-    "maxItems", "uniqueItems", "minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum",
-    "exclusiveMaximum", "multipleOf", "anyOf", "oneOf", "allOf", "$ref", "minProperties", "maxProperties",
+    "type", "enum", "const", "properties", "required", "additionalProperties", "items", "uniqueItems", "pattern",
+    "$ref", *_SEVERAL, *_BOUNDS,
 }  # fmt: skip
 
 
@@ -134,44 +139,44 @@ def check_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     stack: list[Any] = [plain]
     while stack:
         part = stack.pop()
-        if isinstance(part, bool):
-            continue
-        if not isinstance(part, dict):
-            raise InputError(f"a part of the schema must be an object, not {str(part)[:60]!r}")
-        unknown = sorted(part.keys() - _ANNOTATIONS - _CHECKED_KEYWORDS)
-        if unknown:
-            raise InputError(
-                f"the schema uses {unknown[0]!r:.60}, which is not checked here",
-                hint=f"use {', '.join(sorted(_CHECKED_KEYWORDS))}",
-            )
-        for name in ("properties", "$defs", "definitions"):
-            stack += _mapping(part, name).values()
-        for name in ("anyOf", "oneOf", "allOf", "prefixItems"):
-            several = part.get(name, [])
-            if not isinstance(several, list):
-                raise InputError(f"{name} of a schema must be a list")
-            stack += several
-        stack += [part[name] for name in ("items", "additionalProperties") if name in part]
-        if "$ref" in part:
-            _referenced(plain, part["$ref"])
-        if "pattern" in part:
-            _compile_pattern(part["pattern"])
-        kinds = part.get("type", [])
-        for kind in kinds if isinstance(kinds, list) else [kinds]:
-            if not isinstance(kind, str) or kind not in _TYPES:
-                raise InputError(
-                    f"the schema has the unknown type {str(kind)[:60]!r}", hint=f"use {', '.join(_TYPES)}"
-                )
-        if not isinstance(part.get("enum", []), list):
-            raise InputError("enum of a schema must be a list")
-        required = part.get("required", [])
-        if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-            raise InputError("required of a schema must be a list of names")
-        for name in ("minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
-                     "exclusiveMaximum", "multipleOf", "minProperties", "maxProperties"):  # fmt: skip
-            if isinstance(part.get(name, 0), bool) or not isinstance(part.get(name, 0), int | float):
-                raise InputError(f"{name} of a schema must be a number")
+        if not isinstance(part, bool):
+            stack += _checked_parts(part, plain)
     return plain
+
+
+def _checked_parts(part: Any, whole: Mapping[str, Any]) -> list[Any]:
+    """Check the keywords of one part of a schema, and return the parts in it; raises InputError."""
+    if not isinstance(part, dict):
+        raise InputError(f"a part of the schema must be an object, not {str(part)[:60]!r}")
+    unknown = sorted(part.keys() - _ANNOTATIONS - _CHECKED_KEYWORDS)
+    if unknown:
+        raise InputError(
+            f"the schema uses {unknown[0]!r:.60}, which is not checked here",
+            hint=f"use {', '.join(sorted(_CHECKED_KEYWORDS))}",
+        )
+    for name in (*_SEVERAL, "enum"):
+        if not isinstance(part.get(name, []), list):
+            raise InputError(f"{name} of a schema must be a list")
+    parts = [one for name in ("properties", "$defs", "definitions") for one in _mapping(part, name).values()]
+    parts += [one for name in _SEVERAL for one in part.get(name, [])]
+    parts += [part[name] for name in ("items", "additionalProperties") if name in part]
+    if "$ref" in part:
+        _referenced(whole, part["$ref"])
+    if "pattern" in part:
+        _compile_pattern(part["pattern"])
+    kinds = part.get("type", [])
+    for kind in kinds if isinstance(kinds, list) else [kinds]:
+        if not isinstance(kind, str) or kind not in _TYPES:
+            raise InputError(
+                f"the schema has the unknown type {str(kind)[:60]!r}", hint=f"use {', '.join(_TYPES)}"
+            )
+    required = part.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise InputError("required of a schema must be a list of names")
+    for name in _BOUNDS:
+        if isinstance(part.get(name, 0), bool) or not isinstance(part.get(name, 0), int | float):
+            raise InputError(f"{name} of a schema must be a number")
+    return parts
 
 
 def check_value(value: Any, schema: Mapping[str, Any]) -> None:

@@ -242,14 +242,9 @@ class CPythonEngine:
         return process
 
     def run(
-        self,
-        code: str,
-        tree: ast.Module,
-        names: Collection[str],
-        call: Call,
-        printed: Printed,
+        self, code: str, tree: ast.Module, names: Collection[str], call: Call, printed: Printed,
         deadline: float,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         with self._busy:
             used = ProgramNames(tree)
             restored_builtins = [

@@ -133,14 +133,9 @@ class Engine(Protocol):
         """Process id of the worker; None if there is none."""
 
     def run(
-        self,
-        code: str,
-        tree: ast.Module,
-        names: Collection[str],
-        call: Call,
-        printed: Printed,
+        self, code: str, tree: ast.Module, names: Collection[str], call: Call, printed: Printed,
         deadline: float,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Run one program and return the value of its last expression, bounded.
 
         Args:

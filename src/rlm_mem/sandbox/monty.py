@@ -399,14 +399,9 @@ class MontyEngine:
         return None if session is None else session.worker_pid
 
     def run(
-        self,
-        code: str,
-        tree: ast.Module,
-        names: Collection[str],
-        call: Call,
-        printed: Printed,
+        self, code: str, tree: ast.Module, names: Collection[str], call: Call, printed: Printed,
         deadline: float,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         with self._busy:
             # The bounds of later programs depend on an intact compatibility layer, so the engine itself also refuses
             # names of the layer.

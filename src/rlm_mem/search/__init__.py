@@ -1,9 +1,9 @@
 """Deterministic retrieval without a model: from a question to ranked hits.
 
 ``query`` analyses the question, ``candidates`` takes a bounded number of segments from a backend's index,
-``ranking`` scores them (one implementation for every backend), ``current`` puts what holds now before what it replaced,
-``snippets`` cuts what the hits show, and ``api`` runs all of it. Nothing here writes to a store, and of its chunk files
-only those of the best hits are read.
+``ranking`` scores them (one implementation for every backend), ``current`` puts what is valid before what it
+replaced, ``snippets`` cuts what the hits show, and ``api`` runs all of it. Nothing here writes to a store, and of its
+chunk files only those of the best hits are read.
 """
 
 from __future__ import annotations

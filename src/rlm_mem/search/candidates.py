@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from rlm_mem.chunk import from_epoch, name_key
 from rlm_mem.store.core.encoding import DecodedSegments
-from rlm_mem.store.core.lookup import CandidateSource, CorpusStatistics, Filters
+from rlm_mem.store.core.lookup import CandidateSource, CorpusStatistics, Filters, Neighbourhood
 from rlm_mem.store.core.records import time_range
 from rlm_mem.store.core.selection import contained, distinct, union
 
@@ -133,18 +133,9 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
         limit: chunks to take by their words (50 to 200 find nearly as much as all).
     """
     terms = source.term_ids(query.terms)
-    weights = np.array(query.weights, np.float64)
-    docs, scores = source.best(terms, weights, limit, filters)
-    worthwhile = (scores >= MIN_SHARE * scores[:1]) | (np.arange(len(scores)) < FIRST_FEW)
-    docs, scores = docs[worthwhile], scores[worthwhile]
     figures = source.statistics(terms)
-    first = _neighboured_chunks(figures)
-    together = distinct(np.concatenate([docs[:first], *_in_periods(source, query, terms, weights, filters)]))
-    # A superseded chunk ranks below its successor, which therefore becomes a candidate, too, unless all rank alike.
     alike = filters.include_superseded or filters.valid_at is not None
-    if not alike:
-        together = union(together, source.successors(union(together, docs)))
-    hood = source.around(together, docs[first:], NEAR_SEGMENTS, READ_SEGMENTS)
+    hood = _neighbourhood(source, query, filters, terms, limit, _neighboured_chunks(figures), alike=alike)
     rows, decoded = source.rows(hood.doc, filters)
     there = np.array(rows.doc, np.int64)
     # A chunk may have been removed since the postings were read: it is left out.
@@ -201,6 +192,25 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
         conv_tf=conv_tf,
         conv_length=conv_length,
     )
+
+
+def _neighbourhood(
+    source: CandidateSource, query: Query, filters: Filters, terms: npt.NDArray[np.int64], limit: int,
+    first: int, *, alike: bool,
+) -> Neighbourhood:  # fmt: skip
+    """Choose the chunks of a question by its words and periods, and the neighbours of those that count most.
+
+    Args:
+        first: how many of the best chunks get their neighbours.
+        alike: whether superseded chunks rank like others.
+    """
+    weights = np.array(query.weights, np.float64)
+    docs, scores = source.best(terms, weights, limit, filters)
+    docs = docs[(scores >= MIN_SHARE * scores[:1]) | (np.arange(len(scores)) < FIRST_FEW)]
+    together = distinct(np.concatenate([docs[:first], *_in_periods(source, query, terms, weights, filters)]))
+    if not alike:  # a superseded chunk ranks below its successor, which therefore becomes a candidate, too
+        together = union(together, source.successors(union(together, docs)))
+    return source.around(together, docs[first:], NEAR_SEGMENTS, READ_SEGMENTS)
 
 
 def _neighboured_chunks(figures: CorpusStatistics) -> int:

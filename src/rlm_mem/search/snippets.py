@@ -42,7 +42,7 @@ def snippet(
     A longer segment is cut, between words, to the part with most of the question's words, from the beginning of their
     sentence if that is near; `…` marks each cut, with a space after a whole sentence. A row of a Markdown table has the
     head of the table before it, and the head the row with most of the question's words after it, if there is room. A
-    heading has what stands below it after it.
+    heading is followed by what is below it.
     """
     analyser = analyser or get_analyser()
     text = " ".join(content[start : max(end, end_of_section(content, start))].split())
@@ -159,7 +159,7 @@ def _best_start(places: list[tuple[int, str, float]], reach: int) -> int:
 
 
 _MAX_READ = 50_000
-"""Most characters of a text that are looked at for an excerpt: many times those of a chunk, unless somebody wants
+"""Most characters of a text that are read for an excerpt: many times those of a chunk, unless somebody wants
 longer ones."""
 
 

@@ -87,7 +87,7 @@ class McpApp:
 def _naming(session: str, send: Send) -> Send:
     """Wrap ``send`` to give a new client the id of its session, which it then sends with each request.
 
-    The server keeps nothing of it: it only tells apart who changed what.
+    The server does not store it: it only distinguishes clients in the audit log.
     """
 
     async def named(message: Message) -> None:

@@ -188,14 +188,9 @@ class Backend(Protocol):
         """
 
     def read_events(
-        self,
-        *,
-        namespace: str,
-        since: str | None,
-        op: str | None,
-        chunk_id: str | None,
+        self, *, namespace: str, since: str | None, op: str | None, chunk_id: str | None,
         limit: int | None = None,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[dict[str, Any]]:  # fmt: skip
         """Yield events of the audit log, oldest first; with ``limit``, only the newest."""
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
@@ -258,14 +253,9 @@ class Backend(Protocol):
         """Repair a defect that only this kind of backend can have; False if it cannot be repaired."""
 
     def back_up(
-        self,
-        store: ChunkStore,
-        target: Path,
-        *,
-        only: str | None = None,
-        progress: Progress | None = None,
+        self, store: ChunkStore, target: Path, *, only: str | None = None, progress: Progress | None = None,
         source: str = "local",
-    ) -> BackupInfo:
+    ) -> BackupInfo:  # fmt: skip
         """Write a backup of the brain to the new file ``target`` (see ``store.backup.back_up``)."""
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:

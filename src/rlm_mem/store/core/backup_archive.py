@@ -171,20 +171,10 @@ def read_backup(
     info: BackupInfo | None = None
     listed: dict[str, tuple[int, str]] | None = None
     try:
-        left = _MIN_ALLOWANCE + _MAX_RATIO * path.stat().st_size
         with tarfile.open(path, "r|gz") as archive:
-            for entry in archive:
-                left -= _ENTRY + max(0, entry.size)
-                if left < 0:
-                    raise CorruptStore(
-                        f"{path} unpacks to more than {_MIN_ALLOWANCE >> 20} MiB plus {_MAX_RATIO} times its size: "
-                        "more than a backup of a memory can have"
-                    )
-                content = archive.extractfile(entry) if entry.isreg() else None
-                if content is None or listed is not None:
-                    raise CorruptStore(
-                        f"{path} has an entry that does not belong in a backup: {entry.name!r:.80}"
-                    )
+            for entry, content in _entries(path, archive):
+                if listed is not None:
+                    raise _foreign(path, entry)
                 if info is None:
                     info = _described(path, entry, content)
                 elif entry.name == _MANIFEST:
@@ -217,6 +207,26 @@ def read_backup(
         )
     info.files, info.bytes = len(found), sum(size for size, _ in found.values())
     return info
+
+
+def _entries(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
+    """Yield the files of an archive with their contents; raises CorruptStore for anything else, or for too much."""
+    left = _MIN_ALLOWANCE + _MAX_RATIO * path.stat().st_size
+    for entry in archive:
+        left -= _ENTRY + max(0, entry.size)
+        if left < 0:
+            raise CorruptStore(
+                f"{path} unpacks to more than {_MIN_ALLOWANCE >> 20} MiB plus {_MAX_RATIO} times its size: "
+                "more than a backup of a memory can have"
+            )
+        content = archive.extractfile(entry) if entry.isreg() else None
+        if content is None:
+            raise _foreign(path, entry)
+        yield entry, content
+
+
+def _foreign(path: Path, entry: tarfile.TarInfo) -> CorruptStore:
+    return CorruptStore(f"{path} has an entry that does not belong in a backup: {entry.name!r:.80}")
 
 
 def _unreadable(path: Path, info: BackupInfo | None, error: Exception) -> Exception:

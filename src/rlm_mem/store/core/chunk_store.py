@@ -32,7 +32,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store import core
 from rlm_mem.store.core.backends import erase_chunk
 from rlm_mem.store.core.reader import ChunkReader
-from rlm_mem.store.core.records import ListFilter, Summary, SyncReport
+from rlm_mem.store.core.records import ListFilter, Summary, SyncReport, in_lots
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 QUARANTINE = "quarantine"
 """Key in ``metadata.extra`` of the record of a quarantine: reason, time, and the former level of trust."""
-#: Expired chunks that are archived or erased in one transaction.
-_LOT = 200
 
 _logger = logger("rlm_mem.store")
 
@@ -529,10 +527,9 @@ class ChunkStore(ChunkReader):
         Reads never return expired chunks, swept or not.
         """
         expired, swept = self.expired(limit), list[str]()
-        for start in range(0, len(expired), _LOT):
+        for ids in in_lots(expired):
             with self.batch():
-                now, ids = self._now(), expired[start : start + _LOT]
-                found = self.backend.queries.summaries(self.namespace, ids)
+                now, found = self._now(), self.backend.queries.summaries(self.namespace, ids)
                 # Others may have changed some before the lock was taken.
                 lot = [one.id for one in found if one.expires_at is not None and one.expires_at <= now]
                 for chunk_id in lot:

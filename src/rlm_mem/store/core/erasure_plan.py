@@ -155,7 +155,7 @@ class Plan:
             self.strays.setdefault(here, []).extend(strays)
             known.update(strays)
         for chunk in reader.chunks(new).values():
-            self._note_prints([chunk, *reader.former(chunk.id)])
+            self._note_traces([chunk, *reader.former(chunk.id)])
             self.note_ends(chunk)
             self.versioned.add(chunk.id)
         self.report.chunk_ids += [one for one in new if one in known]
@@ -165,7 +165,8 @@ class Plan:
         for old_id, link in successions(chunk).items():
             self.ends.setdefault(chunk.id, {})[old_id] = link.extra.get("former_valid_to")
 
-    def _note_prints(self, states: Sequence[Chunk]) -> None:
+    def _note_traces(self, states: Sequence[Chunk]) -> None:
+        """Note the fingerprints of the texts of a chunk to erase, and the files that these were read from."""
         for one in states:
             self.prints.update(dict.fromkeys(fingerprints_of(self.report.salt, one.content)))
             about, conversation = one.metadata, one.metadata.conversation_id or ""
@@ -202,7 +203,7 @@ class Plan:
         """Return whether a chunk with these states is to be erased; if so, notes their fingerprints."""
         if self.report.namespace is None and not any(bears_name(one, self.needles) for one in states):
             return False
-        self._note_prints(states)
+        self._note_traces(states)
         return True
 
     def _choose_damaged(self) -> None:

@@ -57,7 +57,7 @@ _BETWEEN_WORDS = b" \n\0"
 def pieces(path: Path) -> Iterator[bytes]:
     """Yield the bytes of a file; of a large one in pieces that repeat the end of the one before.
 
-    They are cut at spaces and NULs, so that no part of a word stands at either end, unless there are none for long.
+    They are cut at spaces and NULs, so that neither end is a part of a word, unless there are none for long.
     """
     with path.open("rb") as file:
         left = b""

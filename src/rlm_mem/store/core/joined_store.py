@@ -14,9 +14,16 @@ from msgspec import structs
 from rlm_mem.chunk import Chunk, check_chunk_ids
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.lookup import JoinedSource
-from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, ListFilter, Summary, Version, page
+from rlm_mem.store.core.records import (
+    ConversationInfo,
+    LinkedChunk,
+    ListFilter,
+    Summary,
+    Version,
+    in_lots,
+    page,
+)
 
-_LOT = 200
 _SUMMED = (
     "chunk_count", "total_tokens", "storage_size_mb", "archived_count", "tags", "conversations", "links",
 )  # fmt: skip
@@ -94,8 +101,8 @@ class JoinedStore(ChunkStore):
 
     def _read_in_batches(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[Chunk]:  # noqa: ARG002 - both
         """Yield chunks of either namespace, read in batches."""
-        for start in range(0, len(chunk_ids), _LOT):
-            lot, found = chunk_ids[start : start + _LOT], dict[str, Chunk]()
+        for lot in in_lots(chunk_ids):
+            found: dict[str, Chunk] = {}
             for part in self._parts:
                 left = [one for one in lot if one not in found]
                 found |= {chunk.id: chunk for chunk in part._read_in_batches(part.namespace, left)}

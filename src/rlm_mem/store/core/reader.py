@@ -41,6 +41,7 @@ from rlm_mem.store.core.records import (
     Version,
     as_of_time,
     audit_line,
+    in_lots,
     page,
     query_time,
     time_range,
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.writer import Writer
 
 _audit_logger = logger("rlm_mem.audit")
-_LOT = 200
 
 
 class ChunkReader:
@@ -438,8 +438,7 @@ class ChunkReader:
 
     def _read_in_batches(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[Chunk]:
         """Yield chunks of any status, read in batches: neither one query each nor all in memory at once."""
-        for start in range(0, len(chunk_ids), _LOT):
-            lot = chunk_ids[start : start + _LOT]
+        for lot in in_lots(chunk_ids):
             found = self._shown(self.backend.chunks(namespace, lot, status=None))
             yield from (found if self.as_of is None else self._states_as_of(found)).values()
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from math import inf
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -26,6 +26,8 @@ from rlm_mem.text import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import AnalysedSegment
+
+_T = TypeVar("_T")
 
 _audit_logger = logger("rlm_mem.audit")
 
@@ -398,6 +400,11 @@ def as_of_time(value: object) -> datetime:
         raise InvalidQuery(error.message, hint="write it as YYYY-MM-DD") from None
     bare = isinstance(value, str) and len(value.strip()) <= len("YYYY-MM-DD")
     return moment.replace(hour=23, minute=59, second=59, microsecond=999_999) if bare else moment
+
+
+def in_lots(items: Sequence[_T], size: int = 200) -> Iterator[Sequence[_T]]:
+    """Cut a sequence into parts of at most ``size`` items, so that a long one is not read or locked at once."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def page(value: object, what: str) -> int:

@@ -25,9 +25,8 @@ from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter
 from rlm_mem.store.core.erasure_marks import Ends
 from rlm_mem.store.core.erasure_report import Matcher, of_namespace
+from rlm_mem.store.core.records import in_lots
 
-_LOT = 200
-"""Number of chunks whose former versions are cleaned in one transaction."""
 _PLACEHOLDER = "[erased]"
 _GONE = "erased"
 """Stands for the id of an erased chunk in a text or its front matter."""
@@ -147,8 +146,8 @@ class Redaction:
             ends: the end of the validity of a chunk before it was replaced.
         """
         versioned = writer.versioned() if self._erased_ids else []
-        for start in range(0, len(versioned), _LOT):
-            lot = writer.states(versioned[start : start + _LOT])
+        for ids in in_lots(versioned):
+            lot = writer.states(ids)
             with writer.transaction() as transaction:
                 for former in (one for chunk_id in lot for one in writer.former(chunk_id)):
                     by, links = former.metadata.superseded_by, former.links

@@ -513,9 +513,9 @@ def _keep_both(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
 
 
 def _known_by_name(index: LocalIndex, path: Path, inside: str) -> str | None:
-    """Return the id by which a file is named, if the memory knows that one rather than the id inside.
+    """Return the id by which a file is named, if the memory refers to that one rather than to the id inside.
 
-    Known is an id with former versions, or which others link to or name as their successor.
+    It refers to an id with former versions, or one that others link to or name as their successor.
     """
     layout, connection = index.layout, index.connection
 

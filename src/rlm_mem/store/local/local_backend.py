@@ -332,14 +332,9 @@ class LocalBackend(LocalIndex, Backend):
         self._log.append(events)
 
     def read_events(
-        self,
-        *,
-        namespace: str,
-        since: str | None,
-        op: str | None,
-        chunk_id: str | None,
+        self, *, namespace: str, since: str | None, op: str | None, chunk_id: str | None,
         limit: int | None = None,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[dict[str, Any]]:  # fmt: skip
         if self._connections.closed:
             raise self._connections.was_closed()
         found = self._log.read(namespace=namespace, since=since, op=op, chunk_id=chunk_id)
@@ -460,14 +455,9 @@ class LocalBackend(LocalIndex, Backend):
         return mend_folder(store, self, finding)
 
     def back_up(
-        self,
-        store: ChunkStore,
-        target: Path,
-        *,
-        only: str | None = None,
-        progress: Progress | None = None,
+        self, store: ChunkStore, target: Path, *, only: str | None = None, progress: Progress | None = None,
         source: str = "local",
-    ) -> BackupInfo:
+    ) -> BackupInfo:  # fmt: skip
         from rlm_mem.store.local.backup import back_up_folder
 
         if only is not None:

@@ -104,7 +104,7 @@ def _compared(
                 missing.append(row)
             connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
     gone = {row.path.rpartition("/")[2] for row in missing}
-    # A second file of one of these chunks was left out beside the one that is gone, and holds it now.
+    # A second file of one of these chunks was left out beside the one that is gone, and has its content now.
     if gone:
         left_out = (path for (path,) in connection.execute("SELECT path FROM unreadable"))
         todo += [path for path in left_out if path.rpartition("/")[2] in gone and path not in todo]

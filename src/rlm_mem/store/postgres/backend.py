@@ -504,14 +504,9 @@ class PostgresBackend(Backend):
         log_events(events)
 
     def read_events(
-        self,
-        *,
-        namespace: str,
-        since: str | None,
-        op: str | None,
-        chunk_id: str | None,
+        self, *, namespace: str, since: str | None, op: str | None, chunk_id: str | None,
         limit: int | None = None,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[dict[str, Any]]:  # fmt: skip
         ask = functools.partial(self.rows, namespace)
         return audit.read(ask, namespace, since=since, op=op, chunk_id=chunk_id, limit=limit)
 
@@ -557,14 +552,9 @@ class PostgresBackend(Backend):
             return mend_rows(store, transaction, finding)
 
     def back_up(
-        self,
-        store: ChunkStore,
-        target: Path,
-        *,
-        only: str | None = None,
-        progress: Progress | None = None,
+        self, store: ChunkStore, target: Path, *, only: str | None = None, progress: Progress | None = None,
         source: str = "postgresql",
-    ) -> BackupInfo:
+    ) -> BackupInfo:  # fmt: skip
         from rlm_mem.store.core.copying import back_up_copies
 
         names = [name for name, _ in self.queries.namespaces() if only in (None, name)]
