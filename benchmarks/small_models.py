@@ -82,8 +82,8 @@ def answers(address: str) -> bool:
         return False
 
 
-def add_row(name: str, results: list[tuple[Asked, RecallResult]], report: Report) -> None:
-    """Add the row of one model, in the place of its row on record."""
+def add_row(name: str, scaffold: str, results: list[tuple[Asked, RecallResult]], report: Report) -> None:
+    """Add the row of one model, in the place of its row on record; ``scaffold``: the setting."""
     known = [row["model"] for row in report.rows]
     answerable = [pair for pair in results if pair[0].answers]
     others = [result for one, result in results if not one.answers]
@@ -94,6 +94,7 @@ def add_row(name: str, results: list[tuple[Asked, RecallResult]], report: Report
     methods = Counter(result.method for _, result in results)
     report.add(
         model=name,
+        scaffold=scaffold,
         answerable=len(answerable),
         right=sum(is_right(*pair) for pair in answerable),
         right_as_suggestion=sum(holds(one, result.suggestion) for one, result in answerable),
@@ -177,13 +178,12 @@ def main() -> int:
     recorded = output or RESULTS / "small_models.json"
     if chosen.add and recorded.exists():
         report.rows = json.loads(recorded.read_text(encoding="utf-8"))["rows"]
-    report.facts["recall.scaffold"] = chosen.scaffold
     asked = sample(5 if chosen.quick else chosen.questions)
     with tempfile.TemporaryDirectory() as scratch:
 
         def add_rows(name: str, llm: str) -> None:
             results = ask(llm, asked, Path(scratch), chosen.seconds, chosen.scaffold, shown=chosen.show)
-            add_row(name, results, report)
+            add_row(name, chosen.scaffold, results, report)
 
         add_rows("offline", "offline")
         for model in chosen.gguf:

@@ -180,8 +180,8 @@ SELECTED: dict[str, Selection] = {
         where=lambda row: row["half"] == "held out",
     ),
     "small_models": columns(
-        "model", "answerable", "right", "right_or_passage", "wrong_answers", "model_replies", "usable_replies",
-        "seconds_per_question",
+        "model", "scaffold", "answerable", "right", "right_as_suggestion", "right_or_passage", "wrong_answers",
+        "model_replies", "usable_replies", "seconds_per_question",
     ),
     "answers": Selection(_answers),
     "host_trial": columns(
