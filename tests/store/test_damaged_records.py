@@ -77,13 +77,15 @@ def _record(code: str, in_conflict: str = "") -> list[str]:
     return [in_conflict or code, code, code, "other-encoding", code, "other-encoding", "", code]
 
 
+def _chunk(code: str, in_conflict: str) -> list[str]:
+    return [in_conflict, code, code, "", code, "", "", code]
+
+
 #: By kind of file: where it is, and the finding for each damage, in the order of DAMAGES; empty: it is read as it is.
 KINDS = {
-    "chunk": ("memory/chunks/*/*.json",
-              ["conflict-of-counts", *["unreadable-with-version"] * 4, "", "", "unreadable-with-version"]),
-    "archived chunk": ("memory/archive/chunk-*.json",
-                       ["conflict-of-counts", *["unreadable-file"] * 4, "", "", "unreadable-file"]),
-    "former version": ("memory/archive/versions/*/*.json", [*["unreadable-version"] * 5, "", "", "unreadable-version"]),
+    "chunk": ("memory/chunks/*/*.json", _chunk("unreadable-with-version", "conflict-of-counts")),
+    "archived chunk": ("memory/archive/chunk-*.json", _chunk("unreadable-file", "conflict-of-counts")),
+    "former version": ("memory/archive/versions/*/*.json", _chunk("unreadable-version", "unreadable-version")),
     "change record": ("memory/archive/continuum/default/undo/*.json", _record("unreadable-change")),
     "audit log": ("memory/log/2*.jsonl", _LOG),
     "record of imports": ("memory/imports/*.jsonl", _LOG),
