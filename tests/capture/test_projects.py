@@ -122,6 +122,8 @@ def test_memories_move_between_project_and_person(run: Run, brain: Path | str) -
         assert chunk is not None
         assert (chunk.content, chunk.tags) == ("I prefer short commit messages.", ["x"])
         assert chunk.metadata.provenance["moved_from"] == f"{own}#{ids[0]}"
+    assert f"back in {own}: I prefer short commit messages." in run("undo").out
+    (moved,) = run("project", "move", ids[0], "--to", "shared", "--json").json
     run("project", "move", moved["chunk_id"], "--to", "project")
     assert run("project", "show", "--json").json["memories"] == 2
     assert run("project", "move", ids[1], "--to", own).code == 2

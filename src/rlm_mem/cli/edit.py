@@ -355,7 +355,7 @@ def undo(
             if undone is None:
                 hint = "; ".join(filter(None, ["see rlm-mem store events", other_places(memory)]))
                 raise NotFoundError(f"there is nothing to undo in {memory.store.namespace}", hint=hint)
-            texts = [] if call.json else _texts(memory, undone.chunk_ids[:_SHOWN_TEXTS])
+            texts = [] if call.json else _texts(memory, undone.chunk_ids[:_SHOWN_TEXTS], undone.ops)
         if not call.printed_json(asdict(undone)):
             print_text(str(undone))
             for line in texts:
@@ -394,8 +394,8 @@ def _print_rest(chunk_ids: Sequence[str], indent: int) -> None:
         print_text(f"… and {len(chunk_ids) - _SHOWN_TEXTS:,} more (--json names all)", "dim", indent=indent)
 
 
-def _texts(memory: rlm_mem.Memory, chunk_ids: Sequence[str]) -> list[str]:
-    """Return what has become of chunks, with their beginnings; of those in quarantine nothing."""
+def _texts(memory: rlm_mem.Memory, chunk_ids: Sequence[str], ops: Sequence[str]) -> list[str]:
+    """Return what has become of chunks as these operations were undone; of those in quarantine nothing."""
     active = memory.store.get_many(chunk_ids)
     found = []
     for chunk_id in chunk_ids:
@@ -403,7 +403,10 @@ def _texts(memory: rlm_mem.Memory, chunk_ids: Sequence[str]) -> list[str]:
         if chunk is None or chunk.metadata.trust == "quarantined":
             continue
         state = "out of date" if chunk.metadata.superseded_by else "now"
-        found.append(f"{state if chunk_id in active else 'archived'}: {one_line(chunk.content, 120)}")
+        if chunk_id not in active:
+            came_from = str(chunk.metadata.provenance.get("moved_from", "")) if "move" in ops else ""
+            state = f"back in {came_from.partition('#')[0]}" if came_from else "archived"
+        found.append(f"{state}: {one_line(chunk.content, 120)}")
     return found
 
 
