@@ -12,14 +12,14 @@ _MARK = late(r"[ \t>]{0,20}(?:(?:[-*+•]|\d{1,3}[.)])[ \t]{1,9})?(?:\[[ xX]\][ 
 _FENCES = ("```", "~~~")
 
 
-class TextLine(NamedTuple):
+class PlainLine(NamedTuple):
     """A line without its marks, and the headings above it, topmost first."""
 
     text: str
     headings: tuple[str, ...]
 
 
-def lines_of(text: str) -> Iterator[TextLine]:
+def lines_of(text: str) -> Iterator[PlainLine]:
     """The lines of a text that are no headings, fences or blank; a comment in a block of code is no heading."""
     headings: dict[int, str] = {}
     in_code = False
@@ -32,4 +32,4 @@ def lines_of(text: str) -> Iterator[TextLine]:
             level = len(heading[1])
             headings = {one: title for one, title in headings.items() if one < level} | {level: heading[2]}
         elif plain:
-            yield TextLine(plain, tuple(headings.values()))
+            yield PlainLine(plain, tuple(headings.values()))
