@@ -141,7 +141,10 @@ def prints(printed: str, shown: str) -> bool:
 
 
 def plain(printed: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"\b(?:chunk|traj)-[\w-]+", "ID", printed)).strip()
+    """A line without ids and the days behind them, which differ from run to run, and with single spaces."""
+    return re.sub(
+        r"\s+", " ", re.sub(r"\b(?:chunk|traj)-[\w-]+(?:\s+\d{4}-\d\d-\d\d)?", "ID", printed)
+    ).strip()
 
 
 def misfits(line: str) -> Iterator[str]:
