@@ -12,4 +12,4 @@ from rlm_mem.offline.question import analyse_question
 def closest_to(question: str, passages: Sequence[Passage]) -> list[Passage]:
     """The passages that are returned if none clearly answers, nearest first."""
     asked = analyse_question(question)
-    return closest(asked, passages, nearness(asked, passages))
+    return closest(asked, passages, nearness(asked, passages, known=True))

@@ -67,7 +67,7 @@ _KINDS_WITH_FORM = frozenset({"when", "who", "where", "why", "how_many", "how_lo
 
 
 def closest(question: Question, passages: Sequence[Passage], own: Sequence[float]) -> list[Passage]:
-    """Up to five passages of different chunks, nearest to ``question`` first; ``own``: their nearness.
+    """Up to five passages of different chunks, nearest to ``question`` first; ``own``: their nearness by known words.
 
     None if no passage is related to the question. Else those that are and, among the first three, those that are near
     nevertheless, unless the question has a name that only others have. If one has a word of the question or a synonym,
@@ -233,13 +233,17 @@ def _differ_in_ending(one: str, other: str) -> bool:
     return min(len(one), len(other)) >= begin and one[:begin] == other[:begin]
 
 
-def nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
+def nearness(question: Question, passages: Sequence[Passage], *, known: bool = False) -> list[float]:
     """How near each passage is to a question; in other languages than English, its share of the question's words.
 
-    In English, this adds the shares of the question's words, as far as any passage has them, in the passage, in its
-    best sentence and in all passages of its chunk, the share of its names, and whether the passage has the kind of
-    value asked for, or is of a day or in a document that the question names, and subtracts its lag in search score.
-    The fewer passages have a word, the more it counts: if all name the tool in question, the other words decide.
+    In English, this adds the shares of the question's words in the passage, in its best sentence and in all passages
+    of its chunk, the share of its names, and whether the passage has the kind of value asked for, or is of a day or
+    in a document that the question names, and subtracts its lag in search score. The fewer passages have a word, the
+    more it counts: if all name the tool in question, the other words decide.
+
+    Args:
+        known: the shares are of the words that some passage has. This ranks better, but is not comparable between
+            questions.
     """
     if is_foreign(question.text):
         return shares_matched(question.text, passages)
@@ -254,8 +258,8 @@ def nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
     def match(term: str, stems: frozenset[str], text: str) -> float:
         return max(degree(term, stems, text), 0.0 if alike[term].isdisjoint(stems) else _RESEMBLES)
 
-    # A word that no passage has tells none from another, and would only make the other words count less.
-    total = sum(weight for term, weight in weights.items() if match(term, everything, "")) or 1.0
+    counted = (weight for term, weight in weights.items() if not known or match(term, everything, ""))
+    total = sum(counted) or 1.0
 
     def matched(stems: frozenset[str], text: str = "") -> float:
         return sum(weight * match(term, stems, text) for term, weight in weights.items()) / total

@@ -334,7 +334,7 @@ def _reading_for_program(called: dict[str, Any], weights: Weights) -> dict[str, 
     sure = answered and found.confidence > SURE
     cited = list(found.passages) if answered else []
     if near and not sure:
-        cited += closest(question, shown, near)
+        cited += closest(question, shown, nearness(question, shown, known=True))
     reply = {
         "answer": found.answer if sure else None,
         "suggestion": found.answer if answered and not sure else None,
