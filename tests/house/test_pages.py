@@ -141,7 +141,10 @@ def prints(printed: str, shown: str) -> bool:
 
 
 def plain(printed: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"\b(?:chunk|traj)-[\w-]+", "ID", printed)).strip()
+    """A line without what differs with the day: ids, and the date after one."""
+    return re.sub(
+        r"\s+", " ", re.sub(r"\b(?:chunk|traj)-[\w-]+(?: +\d{4}-\d\d-\d\d)?", "ID", printed)
+    ).strip()
 
 
 def misfits(line: str) -> Iterator[str]:
