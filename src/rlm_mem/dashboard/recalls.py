@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rlm_mem.operations.runs import RunKind
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.outcome import OutcomeWord
-    from rlm_mem.recall.trajectory import Trajectory
+    from rlm_mem.recall.trajectory import SubCall, Trajectory
 
 _PAGE = 30
 _OPERATIONS = ("recall", "reason", "session")
@@ -94,14 +94,7 @@ def recall_page(request: PageRequest) -> Response:
         run.query, [chunks[one] for one in cited if one in chunks][:_MAX_LINES], _LINE_CHARS
     )
     near = {one: first_line(without_marks(line.text), _LINE_CHARS) for one, line in lines.items()}
-    pending = list(run.calls)
-    recorded = []
-    for number, step in enumerate(run.steps, 1):
-        turn = sum(1 for one in run.steps[:number] if one.depth == 0)
-        calls = [call for call in pending if call.turn <= turn or number == len(run.steps)]
-        pending = [call for call in pending if call not in calls]
-        recorded.append((step, calls))
-    placed = spans(recorded)
+    placed = spans(list(_with_calls(run)))
     whole = max((span.end for span in placed), default=0.0)
     steps = [
         _Step(
@@ -129,6 +122,16 @@ def recall_page(request: PageRequest) -> Response:
         cancellable=state == "running" and _live(request, run) is not None,
         live="recalls",
     )
+
+
+def _with_calls(run: Trajectory) -> Iterator[tuple[LoopStep, list[SubCall]]]:
+    """Yield each step of a run with the model calls of its turn; the last one with all that are left."""
+    pending, turn = list(run.calls), 0
+    for number, step in enumerate(run.steps, 1):
+        turn += step.depth == 0
+        calls = [call for call in pending if call.turn <= turn or number == len(run.steps)]
+        pending = [call for call in pending if call not in calls]
+        yield step, calls
 
 
 def ask(request: PageRequest) -> Response:
