@@ -150,9 +150,9 @@ class Layout:
                 file.write(content)
 
     def outdated_for_git(self) -> dict[str, bytes]:
-        """Return those of the files for git that an earlier version wrote or lacked, with their right contents.
+        """Return those of the files for git that an earlier version wrote or did not know, with their right contents.
 
-        A file that somebody else wrote or changed is left alone, except what follows the text of this program.
+        A file that somebody else wrote or changed is left alone, except what stands after the text of this program.
         """
         found: dict[str, bytes] = {}
         for name, path, text in self._files_for_git():
