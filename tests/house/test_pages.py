@@ -141,9 +141,10 @@ def prints(printed: str, shown: str) -> bool:
 
 
 def plain(printed: str) -> str:
-    """A line without its spacing, random ids, and the day after an id, which is that of the test."""
-    named = re.sub(r"\b(?:chunk|traj)-[\w-]+(?:\s+\d{4}-\d\d-\d\d\b)?", "ID", printed)
-    return re.sub(r"\s+", " ", named).strip()
+    """A line without what differs with the day: ids, and the date after one."""
+    return re.sub(
+        r"\s+", " ", re.sub(r"\b(?:chunk|traj)-[\w-]+(?: +\d{4}-\d\d-\d\d)?", "ID", printed)
+    ).strip()
 
 
 def misfits(line: str) -> Iterator[str]:

@@ -171,7 +171,7 @@ class Layout:
     def outdated_for_git(self) -> dict[str, bytes]:
         """Return those of the files for git that are damaged, or of an earlier version, with their right contents.
 
-        A file that somebody else wrote or changed is left alone, except what follows the text of this program.
+        A file that somebody else wrote or changed is left alone, except what stands after the text of this program.
         """
         found: dict[str, bytes] = {}
         for name, path, text in self._files_for_git():
