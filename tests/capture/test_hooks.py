@@ -8,6 +8,8 @@ import os
 import subprocess
 import sys
 import threading
+import time
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -934,6 +936,56 @@ def test_what_waits_is_erased_and_a_damaged_file_of_it_is_moved_aside(
         hook("session-end", client="gemini-cli")
         assert all(one.done for one in memory.repair(dry_run=False)) and memory.check() == []
         assert any("port 5433" in data.decode() for _, data in files.contents(files.names("archive/damaged")))
+    assert texts(brain) == WRITTEN
+
+
+def test_what_waits_is_in_no_export_and_a_hook_without_messages_adds_nothing(
+    hook: Hook,
+    run: Run,
+    brain: Path | str,
+    tmp_path: Path,
+    writer: Callable[[], AbstractContextManager[None]],
+) -> None:
+    with writer():
+        hook("user-prompt", client="gemini-cli", prompt="We decided to store every date in UTC.")
+        for _ in range(2):
+            hook("session-end", client="gemini-cli")
+    export = tmp_path / "export.zip"
+    assert run("--namespace", NAMESPACE, "export", str(export)).code == 0
+    with Memory.open(brain, namespace=NAMESPACE) as memory:
+        assert len(memory.store.files.names(WAITING)) == 1
+    with zipfile.ZipFile(export) as archive:
+        assert not [name for name in archive.namelist() if WAITING in name]
+        about = archive.read("rlm-mem-export.json")
+    with zipfile.ZipFile(export, "w") as archive:
+        archive.writestr("rlm-mem-export.json", about)
+        archive.writestr(f"files/{WAITING}/1.json", "{}")
+    assert run("import", str(export)).code != 0, "an import says nothing in the name of the user"
+
+
+@pytest.mark.local_only("about the lock of the files")
+def test_what_is_erased_while_a_hook_waits_for_the_lock_is_not_captured(
+    hook: Hook,
+    brain: Path,
+    writer: Callable[[], AbstractContextManager[None]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with writer():
+        hook("user-prompt", client="gemini-cli", prompt="Zyxanna decided to store every date in UTC.")
+    monkeypatch.setenv("RLM_MEM_STORE_LOCK_WAIT_SECONDS", "20")
+
+    def next_hook() -> None:
+        with Memory.open(brain, namespace=NAMESPACE) as opened:
+            capture.capture_messages(opened, [], Session("session", "gemini-cli"), load_rules(brain))
+
+    thread = threading.Thread(target=next_hook)
+    with Memory.open(brain, namespace=NAMESPACE) as memory:
+        with memory.batch():
+            thread.start()
+            time.sleep(1)  # until it waits
+            for name in memory.store.files.names(WAITING):
+                memory.store.files.remove(name)
+        thread.join(60)
     assert texts(brain) == WRITTEN
 
 

@@ -1131,6 +1131,20 @@ def test_every_match_is_shown_with_the_text_around_it(store: ChunkStore) -> None
         assert "(+" in many and len(many) < 340
 
 
+@pytest.mark.parametrize("chars", [20, 100, 1_000])
+def test_a_row_stays_within_its_characters_whatever_matched(store: ChunkStore, chars: int) -> None:
+    text = "The key of a very long door. " * 200
+    rows: list[dict[str, Any]] = [
+        {"text": text, "match": text[:3_000].strip()},
+        {"text": text, "matches": [text[29:600].strip(), "long door"]},
+        {"text": "x" * 9_000, "match": "x" * 8_000},
+        {"text": "door " * 900, "matches": ["door " * 10 + "door", "door door"]},
+    ]
+    with REPLSession(store) as session:
+        for row in rows:
+            assert len(session.run(f"print_rows({[row]!r}, chars={chars})").output) < chars + 10
+
+
 def test_a_passage_has_as_much_of_its_turn_as_is_asked_for(store: ChunkStore) -> None:
     said = " ".join(f"In week {number} I oiled the oars of the boat." for number in range(60))
     talk = (

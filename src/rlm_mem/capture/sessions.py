@@ -121,16 +121,17 @@ def capture_messages(
     next call.
     """
     files = memory.store.backend.files(memory.store.namespace)
-    waiting = _waiting(files)
     try:
         with files.transaction():
+            waiting = _waiting(files)  # under the lock: an erasure or another hook may just have removed some
             for one in waiting.values():
                 _capture(memory, files, one.messages, one.session, rules)
             captured = _capture(memory, files, messages, session, rules)
     except StoreLocked:
-        safe = [screened(one, memory.config.secrets) for one in messages]
-        name = f"{WAITING}/{time.time_ns():020}-{os.urandom(4).hex()}.json"
-        files.append(name, msgspec.json.encode(_Waiting(session, safe)))
+        if messages:
+            safe = [screened(one, memory.config.secrets) for one in messages]
+            name = f"{WAITING}/{time.time_ns():020}-{os.urandom(4).hex()}.json"
+            files.append(name, msgspec.json.encode(_Waiting(session, safe)))
         return Captured()
     for name in waiting:  # once they are captured: captured twice, they leave no second memory
         files.remove(name)

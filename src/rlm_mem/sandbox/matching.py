@@ -209,12 +209,16 @@ def around(text: str, spans: Sequence[Span], chars: int, head: int = 0) -> str:
         number -= 1
     rest = f" (+{len(spans) - number})" if number < len(spans) and chars >= _MIN_COUNTED else ""
     chars -= len(rest)
-    shown, held = spans[:number], bounds[:number]
+    # A match may be longer than the row.
+    shown = [(start, min(end, start + chars - len(_GAP))) for start, end in spans[:number]]
+    held = bounds[:number]
     if _size(_merged(held)) <= chars:
         parts = _widest(lambda margin: _merged(sentences_near.beside(one, margin) for one in held), chars)
     else:
         start = held[0][0]
         begun = [(start, _word_end(text, start + head, start))] if head else []
+        if _size(_parts(text, shown, held, 0, begun)) > chars:
+            begun = []
         parts = _widest(lambda margin: _parts(text, shown, held, margin, begun), chars)
     cut = [text[start:end].strip() for start, end in parts]
     told = f"{'…' if parts[0][0] else ''}{_GAP.join(cut)}{'…' if parts[-1][1] < len(text) else ''}"

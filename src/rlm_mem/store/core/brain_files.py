@@ -66,7 +66,7 @@ class Folder(FrozenRecord, frozen=True):
 FOLDERS = {
     "workspace": Folder("namespace", undone=False),
     "system": Folder("namespace"),
-    WAITING: Folder("namespace", undone=False, in_transactions=False),
+    WAITING: Folder("namespace", undone=False, in_transactions=False, by_hand=False, portable=False),
     "system/capture": Folder("namespace", undone=False),  # otherwise the next hook captures the undone text
     ERASING: Folder("namespace", undone=False, by_hand=False, portable=False),
     "system/folders": Folder("namespace", by_hand=False, portable=False),
