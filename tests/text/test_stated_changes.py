@@ -31,6 +31,10 @@ ENGLISH = get_analyser("english")
         ("# Tom\n\nLives in Graz.", "# Tom\n\nMoved to Lyon."),
         ("Tom lives in Graz.", "# Tom\n\n- moved to Lyon"),
         ("Lives in Graz, works for the post.", "Moved to Lyon."),
+        *(
+            ("I live in Graz.", f"# {heading}\n\nMoved to Lyon.")
+            for heading in ("Notes", "Status Update", "About Me")
+        ),
         ("# Tom\n\n- works at the mill", "# Tom\n\n- no longer at the mill, works at the quarry"),
         ("The bins are collected on Tuesday.", "The council changed the bin day to Friday."),
         ("Expense reports are due on the 5th.", "Expense reports are due on the 3rd now."),

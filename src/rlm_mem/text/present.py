@@ -9,12 +9,11 @@ from itertools import pairwise, takewhile
 from msgspec import Struct
 
 from rlm_mem.text.analysis import SPACELESS, Analyser
-from rlm_mem.text.by_language import HEADINGS
 from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS
 from rlm_mem.text.languages import is_foreign
 from rlm_mem.text.options import options_of
 from rlm_mem.text.patterns import late, signed, word_set
-from rlm_mem.text.wording import CORRECTIONS
+from rlm_mem.text.wording import TITLES
 
 LONGEST = 2_000
 """Number of characters read per text."""
@@ -59,9 +58,6 @@ _LASTS = late(
 """A question about a duration ("last" as a verb)."""
 _HAPPENED = signed(r"\bdid\b(?! (?:we|they|you|i|he|she) (?:decide|agree|choose|pick|settle|opt)\b)")
 """A question about an event; one about a decision asks for what is in force."""
-_HEADINGS = (
-    CORRECTIONS | HEADINGS | word_set("subject re fwd fyi note news update reminder decision status ps")
-)
 _PARTICLES = word_set("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
 """Lower-case words of names."""
 _LANGUAGES = frozenset(("english", "german", "french", "spanish", "italian", "polish"))
@@ -255,7 +251,7 @@ def is_note(author: str | None, asked: PresentQuestion | None = None) -> bool:
     if not author or (author[0].islower() and author not in ROLES):
         return True
     parts = author.replace("-", " ").split()
-    if any(word[0].islower() and word not in _PARTICLES for word in parts[1:]) or author.lower() in _HEADINGS:
+    if any(word[0].islower() and word not in _PARTICLES for word in parts[1:]) or author.lower() in TITLES:
         return True
     low = author.lower()
     if asked is None or low in ROLES or author in asked.text:

@@ -69,6 +69,7 @@ from rlm_mem.text.wording import (
     PARTICLES,
     PHRASAL,
     QUOTES,
+    TITLES,
     USERS,
     WORDED,
     field_of,
@@ -83,6 +84,7 @@ from rlm_mem.text.wording import (
 _FRAGMENT = 8
 _SENTENCES = 40  # number of sentences read per text
 _CHOOSING = frozenset(("instead", "rather", "not"))
+_NO_NAMES = LABELS | TITLES | DOUBTS | USERS
 _NAME = 4  # maximum words of the name of a chosen thing
 _PLANNED = frozenset(("planned", "plan"))  # "planned for Wednesday"
 
@@ -160,9 +162,9 @@ def _heading_of(text: str, place: int) -> str:
     heading = next((text[one.start : one.end].strip("#*_: ") for one in above if one.kind == HEADING), "")
     words = heading.split()
     named = 0 < len(words) <= _NAME and all(one.isalpha() and one.istitle() for one in words)
-    return (
-        heading if named and words[0].casefold() not in LABELS | CORRECTIONS | USERS | DAYS | MONTHS else ""
-    )
+    lows = [one.casefold() for one in words]
+    known = {*lows, *(one.removesuffix("s") for one in lows)}  # "Meeting Notes" name nobody, as "Note"
+    return heading if named and known.isdisjoint(_NO_NAMES) and lows[0] not in DAYS | MONTHS else ""
 
 
 def _is_of_person(tokens: Sequence[Token]) -> bool:

@@ -10,6 +10,7 @@ import re
 
 from msgspec.structs import replace
 
+from rlm_mem.text.by_language import HEADINGS
 from rlm_mem.text.clauses import (
     CHANGES,
     DAYS,
@@ -33,6 +34,8 @@ LABELS = frozenset(
 """Labels that are not speakers."""
 DOUBTS = word_set("maybe perhaps supposedly probably if proposal suggestion idea question draft rumour rumor")
 """Words of labels after which nothing is stated: "Proposal: …"."""
+TITLES = CORRECTIONS | HEADINGS | word_set("subject re fwd fyi note news update reminder decision status ps")
+"""Words of headings and labels that name nobody."""
 USERS = frozenset(("user", "human", "me"))
 """Labels of speakers without a name."""
 _SHORT = 80
