@@ -91,6 +91,13 @@ def test_a_suggestion_from_which_the_model_reads_among_others_is_the_answer(stor
     assert replay(store, result.trajectory.id).same
 
 
+@pytest.mark.parametrize("answer", ["not green tea", "It isn't green tea.", "no green tea"])
+def test_an_answer_that_denies_a_suggestion_does_not_confirm_it(store: ChunkStore, answer: str) -> None:
+    fill(store)
+    result = asked(store, [*PROSE, *[reading(answer, 1)] * 3], QUOTED)
+    assert (result.content, result.suggestion) == (None, "I drink green tea every morning before work")
+
+
 def test_what_only_a_later_note_of_a_suggestion_has_does_not_make_it_the_answer(store: ChunkStore) -> None:
     texts = (
         "Claves moved the booklet date to 20 November instead of 1 December. Tell Dr. Sieber at once",

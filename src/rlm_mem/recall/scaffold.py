@@ -24,6 +24,7 @@ from rlm_mem.offline.question import analyse_question
 from rlm_mem.recall.loop import LoopStep, Turns, run_programs, says_nothing
 from rlm_mem.recall.prompts import fenced
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.by_language import NEGATION
 from rlm_mem.text.dates import find_dates
 
 if TYPE_CHECKING:
@@ -276,8 +277,10 @@ class Scaffold:
         """Whether the words of an answer stand in the offline model's suggestion, or all of the suggestion in it.
 
         They must stand in the nearest memory, too: a suggestion may also quote later ones. Words of the question show
-        nothing, nor do a mere yes or no.
+        nothing, nor do a mere yes or no; an answer that denies ("not green tea") agrees only with one that does, too.
         """
+        if NEGATION.search(answer) and not NEGATION.search(self._suggested or ""):
+            return False
         read, suggested = self._terms_of(answer), self._terms_of(self._suggested or "")
         own = read - self._allowed_terms
         if not own or not suggested or not own <= self._terms_of(str(self._found[0]["text"])):
