@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -972,19 +971,25 @@ def test_what_is_erased_while_a_hook_waits_for_the_lock_is_not_captured(
 ) -> None:
     with writer():
         hook("user-prompt", client="gemini-cli", prompt="Zyxanna decided to store every date in UTC.")
-    monkeypatch.setenv("RLM_MEM_STORE_LOCK_WAIT_SECONDS", "20")
+    monkeypatch.setenv("RLM_MEM_STORE_LOCK_WAIT_SECONDS", "60")
+    with Memory.open(brain, namespace=NAMESPACE) as memory, Memory.open(brain, namespace=NAMESPACE) as other:
+        stored, asks = memory.store.files, threading.Event()
+        transaction = type(stored).transaction
 
-    def next_hook() -> None:
-        with Memory.open(brain, namespace=NAMESPACE) as opened:
-            capture.capture_messages(opened, [], Session("session", "gemini-cli"), load_rules(brain))
+        def asked(files: Any) -> Any:
+            asks.set()
+            return transaction(files)
 
-    thread = threading.Thread(target=next_hook)
-    with Memory.open(brain, namespace=NAMESPACE) as memory:
+        session = Session("session", "gemini-cli")
+        thread = threading.Thread(
+            target=capture.capture_messages, args=(other, [], session, load_rules(brain))
+        )
         with memory.batch():
+            monkeypatch.setattr(type(stored), "transaction", asked)
             thread.start()
-            time.sleep(1)  # until it waits
-            for name in memory.store.files.names(WAITING):
-                memory.store.files.remove(name)
+            assert asks.wait(60), "it waits for the lock"
+            for name in stored.names(WAITING):
+                stored.remove(name)
         thread.join(60)
     assert texts(brain) == WRITTEN
 

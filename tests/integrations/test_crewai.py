@@ -141,6 +141,15 @@ def test_scopes_categories_and_sources_restrict_what_is_recalled(memory: Memory)
     assert [one.record.scope for one in rooted.recall("bees")] == ["/other"]
 
 
+def test_no_category_puts_a_record_into_another_scope(memory: Memory) -> None:
+    crew = sdk.CrewMemory(memory)
+    made = crew.remember(
+        "Pay the bill at pier four.", scope="/ben", categories=["crewai:ann", " CrewAI:ann", "bill"]
+    )
+    assert made.categories == ["bill"]
+    assert crew.recall("bill", scope="/ann") == crew.list_records("/ann") == []
+
+
 def test_a_record_is_updated_and_forgotten_without_being_lost(memory: Memory) -> None:
     crew = sdk.CrewMemory(memory)
     record = crew.remember("The kiln fires at 900 degrees.", scope="/kiln", categories=["heat"])

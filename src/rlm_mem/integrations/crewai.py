@@ -266,10 +266,14 @@ def _path(labels: Sequence[str]) -> str:
 
 
 def _tags(record: MemoryRecord) -> list[str]:
-    """The categories, and a tag for each scope that the record is in or below."""
+    """The categories, and a tag for each scope that the record is in or below; no category has the form of that tag."""
     labels = _labels(record.scope)
     scopes = [path_tag(_KIND, labels[:depth]) for depth in range(1, len(labels) + 1)]
-    return [*record.categories, *scopes]
+    return [*(one for one in record.categories if not _is_scope(one)), *scopes]
+
+
+def _is_scope(tag: str) -> bool:
+    return tag.strip().casefold().startswith(f"{_KIND}:")
 
 
 def _metadata(record: MemoryRecord) -> dict[str, dict[str, Any]]:
@@ -299,7 +303,7 @@ def _record(chunk: Chunk) -> MemoryRecord:
         id=chunk.id,
         content=chunk.content,
         scope=scope if isinstance(scope, str) else "/",
-        categories=[tag for tag in chunk.tags if not tag.startswith(f"{_KIND}:")],
+        categories=[tag for tag in chunk.tags if not _is_scope(tag)],
         metadata=dict(metadata) if isinstance(metadata, Mapping) else {},
         importance=importance if valid else _IMPORTANCE,
         created_at=_plain_time(datetime.fromisoformat(chunk.metadata.at)),
