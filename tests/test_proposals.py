@@ -969,6 +969,7 @@ def test_a_text_that_may_end_something_is_known_by_whole_words_and_signs(text: s
         ),
         ("Lives in Graz, works as a nurse.", "Moved to Lyon.", "contradicts"),
         ("# Tom\n\nLives in Graz.", "# Tom\n\nMoved to Lyon.", "supersedes"),
+        ("I live in Graz.", "# Tom\n\nMoved to Lyon.", "contradicts"),  # the heading may name nobody
     ],
 )
 def test_what_describes_an_ended_name_ends_with_it(memory: Memory, older: str, newer: str, link: str) -> None:

@@ -46,6 +46,23 @@ def test_what_says_that_the_answer_has_ended_is_shown_without_a_word_of_the_ques
     assert "Okafor" in str(answer.suggestion)
 
 
+@pytest.mark.parametrize("heading", ["Journal", "Weekly Review", "Tom"])
+def test_what_contradicts_a_hit_by_a_link_is_shown_without_a_word_in_common(
+    memory: Memory, heading: str
+) -> None:
+    """Whether a heading names a person or a journal is unknown: nothing is replaced, and the change is named."""
+    older = noted(memory, "2026-01-06", "I live in Porto.", tags=["home"])
+    newer = noted(memory, "2026-03-05", f"# {heading}\n\nMoved to Lyon.", tags=["private"])
+    hit = memory.search("Where do I live?")[0]
+    assert (hit.chunk_id, hit.superseded_by) == (older, None)
+    assert hit.later_note is not None
+    assert hit.later_note.chunk_id == newer
+    (hit,) = memory.search("Where do I live?", filters=Filters(tags_all=("home",)))
+    assert hit.later_note is None  # the filter excludes it
+    memory.quarantine(newer, "planted")
+    assert memory.search("Where do I live?")[0].later_note is None
+
+
 def test_what_may_change_the_answer_is_shown_beside_it(memory: Memory) -> None:
     noted(memory, "2026-01-06", "The wedding is on 20 June at the Lindenhof.")
     newer = noted(memory, "2026-03-05", "Lindenhof has double-booked us, we got 4 July instead.")

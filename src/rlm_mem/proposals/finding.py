@@ -163,11 +163,12 @@ class Finder:
         ended = [one for found, _, one in pairs if found.said == best.said]
         touched = {(one.start, one.end, one.attribute) for one in ended}
         rest = any(one.standing and (one.start, one.end, one.attribute) not in touched for one in before)
-        applies = (best.said and best.confidence >= _SURE) or self._is_allowed(best, older)
+        applies = (best.said and (best.confidence >= _SURE or newer.unclear)) or self._is_allowed(best, older)
         applies = applies and self._may_apply(chunk, old, newer)
         kind = best.kind
-        if applies and (rest or len(old.content) > _WHOLE or _tells_else(old, ended, chunk, self._analyser)):
-            kind = "contradict"  # what else the earlier chunk states is still valid
+        is_part = rest or len(old.content) > _WHOLE or newer.unclear
+        if applies and (is_part or _tells_else(old, ended, chunk, self._analyser)):
+            kind = "contradict"  # what else the earlier chunk states, or all that is of another person, is still valid
         return Proposal(kind, chunk.id, old.id, newer.text, older.text, best.confidence, best.reason, applies)
 
     def _is_allowed(self, found: Conflict, older: Stated) -> bool:

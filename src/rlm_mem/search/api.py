@@ -368,7 +368,7 @@ class _QuestionSearch:
         return with_corrections(with_marks(hits, compare)[:limit], self._store, compare)
 
     def _later_notes(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
-        """Return notes made after a hit that share rare words with it, and add them to ``read``.
+        """Return notes made after a hit that share rare words with it or contradict it, and add them to ``read``.
 
         They need no word of the question: "The Macrogen contract was not renewed. All plates go to Novogene" has
         none of "Who does our sequencing?", but one of the note "Macrogen does our sequencing".
@@ -381,6 +381,9 @@ class _QuestionSearch:
         found = []
         for part, source in zip(self._store.parts, self._sources, strict=True) if terms else ():
             ids = source.later_with(terms, since, _MAX_CHUNKS_OF_TERM, _MAX_LATER_NOTES, self._filters)
+            if self._filters == Filters(valid_at=self._filters.valid_at, shown_at=self._filters.shown_at):
+                linked = part.linked(first.chunk_id, "contradicts", "in", _MAX_LATER_NOTES)
+                ids = [*dict.fromkeys([*(one.chunk_id for one in linked), *ids])]
             read.update(part.get_many([one for one in ids if one not in read], track=False))
             for chunk in map(read.get, ids):
                 if chunk is not None and len(chunk.content) <= LONGEST_NOTE:

@@ -91,6 +91,10 @@ class ComparedHits:
         note = self.of(hit)
         return note.is_note and note.is_valid
 
+    def contradicted(self, hit: Hit) -> set[str]:
+        """The chunks that the chunk of a hit contradicts by its links."""
+        return {link.target_id for link in self.read[hit.chunk_id].links if link.type == "contradicts"}
+
     def later_notes(self, hits: list[Hit], **how: Any) -> list[LaterNote]:
         """The hits that change the first, the surest first: see :func:`~rlm_mem.text.later.later_notes`."""
         return later_notes([self.of(hit) for hit in hits], self.asked, self.analyser, **how)

@@ -49,9 +49,8 @@ def with_marks(hits: list[Hit], compare: ComparedHits) -> list[Hit]:
     places = {hit.chunk_id: place for place, hit in enumerate(best)}
     contradicting: defaultdict[str, set[str]] = defaultdict(set)
     for hit in best:
-        for link in compare.read[hit.chunk_id].links:
-            if link.type == "contradicts":
-                contradicting[link.target_id].add(hit.chunk_id)
+        for target in compare.contradicted(hit):
+            contradicting[target].add(hit.chunk_id)
     answering = compare.answering_places(hits)
     for place, earlier in enumerate(best):
         known = contradicting[earlier.chunk_id] if place < ANSWERING else set()
@@ -62,7 +61,9 @@ def with_marks(hits: list[Hit], compare: ComparedHits) -> list[Hit]:
         ):
             continue
         found = [earlier, *(hit for hit in best if hit is not earlier)]
-        found += [note for note in compare.not_shown(earlier) if note.chunk_id not in places]
+        beside = [note for note in compare.not_shown(earlier) if note.chunk_id not in places]
+        known = known or {one.chunk_id for one in beside if earlier.chunk_id in compare.contradicted(one)}
+        found += beside
         others = _others(found, known, compare, near=len(best))
         if not others:
             continue

@@ -14,6 +14,8 @@ from rlm_mem.text.patterns import late, word_set
 from rlm_mem.text.statement import ME, UNKNOWN, Stated
 
 _UNSURE = 0.6
+_UNCLEAR = 0.7
+"""Most confidence in a change if its heading may name somebody else: "# Journal" and "# Tom" look alike."""
 _NO_LONGER = frozenset(("no longer", "any more", "anymore", "any longer"))
 _OWNER = late(r"([^\W\d_]{1,40})['’]s\b")
 NOUN_OF = {
@@ -130,13 +132,15 @@ def differences(
 ) -> Iterator[tuple[Conflict, Stated, Stated]]:
     """All conflicts between the statements of two texts, each with the later and the earlier statement."""
     for one in older:
-        if not one.standing:
+        if not one.standing or one.unclear:
             continue
         restated = any(_restates(new, one) for new in newer if one.value <= new.value)
         for new in newer:
             found = difference(new, one, restated=restated)
             if found is not None and found.said and not _lasts(new, one):
                 found = structs.replace(found, said=False, confidence=_UNSURE)
+            elif found is not None and new.unclear:
+                found = structs.replace(found, confidence=min(found.confidence, _UNCLEAR))
             if found is not None and (found.said or not restated):
                 yield found, new, one
 

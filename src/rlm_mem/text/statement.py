@@ -35,6 +35,7 @@ class Stated(Struct, frozen=True, gc=False):
         added: whether the value is added to others: "also", "too".
         named: stems of all words of the sentence, and of the one before it.
         labelled: whether it is a value after a label that may be a speaker: "Linter: flake8", "Ben: Yes".
+        unclear: whether it is about the speaker only if the heading above it names nobody.
         labels: numbers and names of the topic that follow a noun, each with the stem of that noun, in order: "item 3".
     """
 
@@ -63,6 +64,7 @@ class Stated(Struct, frozen=True, gc=False):
     added: bool = False
     named: frozenset[str] = frozenset()
     labelled: bool = False
+    unclear: bool = False
 
     @property
     def standing(self) -> bool:

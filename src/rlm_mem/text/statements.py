@@ -151,6 +151,8 @@ def _statements(text: str, analyser: Analyser, speaker: str | None) -> tuple[Sta
             if fields and said.speaker:
                 made = [replace(one, labelled=True) for one in made]
             found += made
+            if about:
+                found += [replace(one, topic=topic, unclear=True) for one in made if one.topic == owner]
             before, carried, unread = reader.lows, reader.known, reader.unread
     return tuple(found)
 
