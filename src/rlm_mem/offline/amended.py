@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import CHOICE
 from rlm_mem.offline.telling import read_as_told
 from rlm_mem.text.by_language import CANCELLED
 from rlm_mem.text.distinct import exceptions, names_other_option, says
@@ -31,7 +32,7 @@ def with_later_word(
     "Yes: I joined a gym" yields to "I quit the gym", in notes and in conversations.
     """
     home = reading.passages[0] if reading.answer and reading.passages else None
-    if question.kind not in ("yes_no", "choice") or home is None or home.at is None or home.of_document:
+    if not question.kind.is_closed or home is None or home.at is None or home.of_document:
         return reading
     analyser = analyser_of(question.text)
     before = stems_in(home.text, analyser)
@@ -46,7 +47,7 @@ def with_later_word(
         texts = {home.text: before, one.text: stems_in(one.text, analyser)}
         if any(exceptions(asked, home.text, one.text, texts, analyser, home.at.year)):
             continue
-        if question.kind == "choice":
+        if question.kind is CHOICE:
             if names_other_option(asked, before, texts[one.text]):
                 text, least = " ".join(one.text.split()), min(reading.confidence, MAX_WITH_LATER)
                 return replace(reading, answer=text, passages=(one, home), confidence=least)

@@ -19,6 +19,7 @@ from rlm_mem.offline.phrases import (
     PREPOSITIONS,
 )
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import CHOICE, HOW_LONG, HOW_MANY, WHEN, WHO, YES_NO
 from rlm_mem.offline.times import day_words, moments
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text.analysis import get_analyser
@@ -161,31 +162,31 @@ def _adds_content(question: Question, candidate: Candidate) -> bool:
 
 def _all(question: Question, passage: Passage) -> Iterator[Candidate]:
     for sentence in passage.sentences:
-        if question.kind == "when":
+        if question.kind is WHEN:
             yield from _dates(passage, sentence)
-        elif question.kind == "yes_no":
+        elif question.kind is YES_NO:
             yield Candidate("Yes", passage, sentence, -1, -1, "yes")
             yield Candidate("No", passage, sentence, -1, -1, "no")
-        elif question.kind == "choice":
+        elif question.kind is CHOICE:
             for option in question.options:
                 yield Candidate(option, passage, sentence, -1, -1, "option")
             favoured = compared(question.text, question.options, sentence.text)
             if favoured is not None:
                 yield Candidate(favoured, passage, sentence, -1, -1, "compared")
-        elif question.kind == "how_long":
+        elif question.kind is HOW_LONG:
             yield from _matches(passage, sentence, _DURATION, "duration")
             yield from _dates(passage, sentence)
             yield from _matches(passage, sentence, _NUMBER, "number")
-        elif question.kind == "how_many":
+        elif question.kind is HOW_MANY:
             yield from _matches(passage, sentence, _NUMBER, "number")
-        elif question.kind == "who":
+        elif question.kind is WHO:
             yield from (c for c in _spans(passage, sentence, 8) if _names_person(c))
         else:
             yield from _spans(passage, sentence, MAX_WORDS)
             for match in _QUOTED.finditer(sentence.text):
                 first, last = _covered(sentence, match.start(1), match.end(1))
                 yield Candidate(match[1].strip(" .,!?"), passage, sentence, first, last, "quote")
-    if question.kind == "who" and passage.author and passage.sentences:
+    if question.kind is WHO and passage.author and passage.sentences:
         yield Candidate(passage.author, passage, passage.sentences[0], -1, -1, "author")
 
 

@@ -16,6 +16,7 @@ from rlm_mem.offline.numbered import is_derivation
 from rlm_mem.offline.passages import Passage, heading_stems
 from rlm_mem.offline.phrases import FULL_NAME
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import WHO, WHY
 from rlm_mem.offline.word_classes import degree, is_of_class, stem_of
 from rlm_mem.text.analysis import PARTS, get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
@@ -63,7 +64,6 @@ _RESEMBLES = 0.7
 """How well a word matches one of the question that begins like it: "signature" and "sign"."""
 _COMPOUND = late(r"(?<![^\W\d_])[^\W\d_]{3,40}+(?:[/._][^\W\d_]{2,40}+)++")
 _PLAIN_WORD = late(r"[^\W_]+")
-_KINDS_WITH_FORM = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
 
 
 def closest(question: Question, passages: Sequence[Passage], own: Sequence[float]) -> list[Passage]:
@@ -307,11 +307,9 @@ def _name_share(question: Question, passage: Passage) -> float:
 
 def _has_kind(question: Question, passage: Passage) -> bool:
     """Whether a sentence of the passage has a time, person, place, reason or number, as the question requires."""
-    if question.kind not in _KINDS_WITH_FORM:
-        return False
-    if question.kind == "who" and passage.of_document:
+    if question.kind is WHO and passage.of_document:
         return bool(FULL_NAME.search(passage.text))
-    if question.kind == "why":
+    if question.kind is WHY:
         return any(reason_after(question, one, ()) is not None for one in passage.sentences)
     parts = (piece(question, one, passage.at) for one in passage.sentences)
-    return any(one is not None and has_form(question, one.text) for one in parts)
+    return question.kind.has_form and any(one and has_form(question, one.text) for one in parts)

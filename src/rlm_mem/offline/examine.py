@@ -21,6 +21,7 @@ from rlm_mem.offline.kinds import fit_of, is_wrong_kind, share_needed
 from rlm_mem.offline.notes import matched_share
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import YES_NO
 from rlm_mem.offline.weights import Weights
 from rlm_mem.record import FrozenRecord
 
@@ -32,7 +33,6 @@ _MAX_LISTED = 3
 _LIST_SHARE = 0.3
 _CITED_SHARE = 0.12
 _MAX_CITED = 4
-_SPANS = frozenset({"what", "kind", "do", "how", "why", "name", "where", "how_long"})
 
 
 class Examined(FrozenRecord, frozen=True):
@@ -127,7 +127,7 @@ def choose(question: Question, scored: Sequence[Scored], shares: Sequence[float]
         sum(shares[other] * word_f1(bags[a], bags[b]) for b, other in enumerate(likely))
         for a in range(len(likely))
     ]
-    best = max(range(len(likely)), key=lambda a: expected[a]) if question.kind in _SPANS else 0
+    best = max(range(len(likely)), key=lambda a: expected[a]) if question.kind.is_span else 0
     return likely[best], min(1.0, expected[best])
 
 
@@ -219,8 +219,8 @@ def evidence_figures(
         "best": max(score for _, _, score in scored) / 5,
         "date": float(best.form == "date"),
         "exact": float(best.form in ("date", "number", "duration", "quote", "author", "option")),
-        "yes_no": float(question.kind == "yes_no"),
-        "why_how": float(question.kind in ("why", "how", "do")),
+        "yes_no": float(question.kind is YES_NO),
+        "why_how": float(question.kind.is_open),
         "many": float(question.many),
         "words": min(12, len(best.text.split())) / 8,
     }

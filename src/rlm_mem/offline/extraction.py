@@ -34,6 +34,7 @@ from rlm_mem.offline.phrases import (
     TITLED,
 )  # fmt: skip
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import CHOICE, HOW_LONG, HOW_MANY, NAME, WHEN, WHERE, WHO
 from rlm_mem.offline.times import moments
 from rlm_mem.offline.word_classes import NUMBER, degree, same_words, stem_of, value_pattern
 from rlm_mem.record import FrozenRecord
@@ -102,18 +103,18 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
         return Piece(found.group(), 1.0) if found else None
     if re.search(r"\bhow old\b|\bage\b", question.text, re.IGNORECASE):
         return _age(text)
-    if kind == "when" or re.search(r"\bwhat time\b|\bbirthday\b|\bdeadline\b", question.text, re.IGNORECASE):
+    if kind is WHEN or re.search(r"\bwhat time\b|\bbirthday\b|\bdeadline\b", question.text, re.IGNORECASE):
         return _time(question, sentence, said)
-    if kind == "how_long":
+    if kind is HOW_LONG:
         lasting = [(m.start(), m.group()) for m in LASTS.finditer(text) if not _is_echo(question, m.group())]
         return _nearest(question, sentence, _of_question_subject(question, sentence, lasting))
-    if kind == "how_many":
+    if kind is HOW_MANY:
         return _figure(question, sentence)
-    if kind == "who":
+    if kind is WHO:
         return _person(question, sentence)
-    if kind == "where":
+    if kind is WHERE:
         return _place(question, sentence)
-    if kind == "choice":
+    if kind is CHOICE:
         return _option(question, text)
     for term in map(stem_of, question.focus.split()) if question.focus else question.terms:
         pattern = value_pattern(term)
@@ -122,7 +123,7 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
         )
         if values:
             return _nearest(question, sentence, _of_question_subject(question, sentence, values))
-    if kind == "name":
+    if kind is NAME:
         named = re.search(
             r"\b(?:named|called|nicknamed|known as|name is|names? (?:are|was)|titled)\s+(.+)", text
         )
@@ -480,7 +481,7 @@ def only_repeats(question: Question, answer: str) -> bool:
     In other forms and another order they are new information: "association football" for the sport that a "football
     team" is "associated with".
     """
-    if question.kind in ("yes_no", "choice") or not _is_echo(question, answer):
+    if question.kind.is_closed or not _is_echo(question, answer):
         return False
     repeated = [word for word in Sentence(answer, 0).words if word.stem in question.terms]
     forms = {word.low for word in Sentence(question.text, 0).words}

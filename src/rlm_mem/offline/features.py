@@ -18,6 +18,7 @@ from rlm_mem.offline.candidates import Candidate
 from rlm_mem.offline.passages import Passage, Word
 from rlm_mem.offline.phrases import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import WHAT
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.related import related_terms
 from rlm_mem.text.analysis import get_analyser
@@ -166,7 +167,7 @@ def same_person(author: str, name: str) -> bool:
 
 def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> dict[str, float]:
     """The signals of one candidate; a missing signal counts 0. ``when:…`` is for that kind of question only."""
-    kind = question.kind
+    kind = question.kind.name
     sentence, words = candidate.sentence, candidate.sentence.words
     first = candidate.first
     terms = question.strong or frozenset(question.terms)
@@ -245,8 +246,8 @@ _WHAT_IS = late(r"\bwhat\s+(?:is|are|was|were)\b", re.IGNORECASE)
 
 def _sub_kind(question: Question) -> str:
     """The kind of a question; "what" is split by the next word: a noun ("what gift"), a form of "be", another verb."""
-    if question.kind != "what":
-        return question.kind
+    if question.kind is not WHAT:
+        return question.kind.name
     if _WHAT_NOUN.search(question.text):
         return "what_noun"
     return "what_is" if _WHAT_IS.search(question.text) else "what_did"

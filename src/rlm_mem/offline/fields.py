@@ -13,6 +13,7 @@ from rlm_mem.offline.notes import EXACT_FIT, wanted_words
 from rlm_mem.offline.passages import Passage, Reading, Sentence, heading_stems
 from rlm_mem.offline.phrases import FUNCTION_WORDS
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import WHO
 from rlm_mem.offline.word_classes import degree, stem_of
 from rlm_mem.text.patterns import late
 
@@ -23,8 +24,6 @@ _NEXT = late(r"[,;][ \t]{1,9}[^\W\d_][\w \t-]{0,40}:[ \t]")
 """The next field of a line with several: "Track width: 45 cm, car width: 15 cm"."""
 _BOLD = late(r"\*\*|__")
 _CODE = late(r"`([^`]+)`\.?$")
-_KINDS = frozenset(("what", "who", "when", "where", "how_many", "how_long", "name", "kind"))
-_MEASURED = frozenset(("when", "how_many", "how_long"))
 _MAX_WORDS = 6  # of a label
 _SYNONYM = 0.9  # least degree of a word that may stand for another
 _LEAST_WEIGHT = 0.8  # of a word of the question that must be in the label or above it
@@ -46,7 +45,7 @@ def read_field(question: Question, passages: Sequence[Passage]) -> Reading | Non
     different values below headings, the first one is given with a low confidence.
     """
     wanted = wanted_words(question)
-    if question.kind not in _KINDS or not wanted:
+    if question.kind.is_closed or question.kind.is_open or not wanted:
         return None
     found = [one for passage in passages if passage.current for one in _answering(question, wanted, passage)]
     if not found:
@@ -90,9 +89,9 @@ def _answering(question: Question, wanted: dict[str, float], passage: Passage) -
 def _is_of_kind(question: Question, label: str, value: str, passage: Passage) -> bool:
     if not has_form(question, value):
         return False
-    if question.kind == "who":
+    if question.kind is WHO:
         return any(map(str.isupper, value))
-    if question.kind in _MEASURED:
+    if question.kind.is_measured:
         part = piece(question, Sentence(f"{label}: {value}", 0), passage.at)
         return part is not None and part.fit >= EXACT_FIT
     return True

@@ -10,6 +10,7 @@ from string import ascii_lowercase
 from rlm_mem.offline.passages import Passage, Sentence, Word
 from rlm_mem.offline.phrases import FUNCTION_WORDS, TIME
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import HOW_MANY
 from rlm_mem.text.patterns import late, word_set
 
 _FIGURE = late(r"[^\W\d_]{0,3}\d{1,9}(?:\.\d{1,4})*")
@@ -38,7 +39,7 @@ def is_about_other_figure(question: Question, passage: Passage, sentence: Senten
             continue
         if _digits(number) not in around or any(one == noun for one, _ in subjects):
             return True
-    if question.kind == "how_many":
+    if question.kind is HOW_MANY:
         return False  # "how many of the 40 copies": another number of copies is the answer
     exact = {word.low for word in sentence.words}
     return any(number not in exact and any(one == unit for one, _ in found) for unit, number in amounts)

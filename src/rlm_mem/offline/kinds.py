@@ -10,6 +10,7 @@ from rlm_mem.offline.extraction import MEASURED, PAST, gives_price, is_named_fig
 from rlm_mem.offline.passages import Sentence
 from rlm_mem.offline.phrases import LASTS, LOOSE, PLACE, ROLE, TITLED
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import HOW_LONG, HOW_MANY, KIND, WHAT, WHEN, WHERE, WHO, WHY
 from rlm_mem.offline.word_classes import stem_of, value_pattern
 from rlm_mem.text.dates import DAY_NAMES, find_dates
 from rlm_mem.text.defaults import ASKS_USUAL
@@ -51,7 +52,7 @@ def has_form(question: Question, text: str) -> bool:
     """
     if question.grain == "day":
         return bool(_DAY.search(text))
-    if question.kind == "where":
+    if question.kind is WHERE:
         for found in reversed(find_dates(text, _REFERENCE_DAY)):
             text = text[: found.start] + text[found.end :]
         return any(map(str.isalpha, text))
@@ -112,15 +113,15 @@ def is_wrong_kind(question: Question, candidate: Candidate) -> bool:
     """
     if not has_form(question, candidate.text):
         return True
-    if question.kind == "when":
+    if question.kind is WHEN:
         return candidate.form == "date" and _is_other_time(question, candidate)
-    if question.kind == "how_long":
+    if question.kind is HOW_LONG:
         if candidate.form == "number":
             return not _AGE.search(question.text)
         return candidate.form == "date" and candidate.lead not in ("since", "until", "till")
-    if question.kind == "where":
+    if question.kind is WHERE:
         return fit_of(question, candidate) == 0.0
-    if question.kind == "how_many":
+    if question.kind is HOW_MANY:
         return is_named_figure(question, candidate.text) or (
             piece(question, candidate.sentence, candidate.passage.at) is None
         )
@@ -144,17 +145,16 @@ def _is_other_time(question: Question, candidate: Candidate) -> bool:
 def fit_of(question: Question, candidate: Candidate) -> float:
     """How certainly a candidate is of the kind asked for, 0 to 1; 0.5 if the kind has no special form."""
     sentence = candidate.sentence
-    if question.kind == "where":
+    if question.kind is WHERE:
         return float(bool(PLACE.search(_with_lead(candidate)) or TITLED.search(candidate.text)))
-    if question.kind == "who":
-        return float(
-            candidate.form == "author" or bool(TITLED.search(candidate.text) or ROLE.search(candidate.text))
-        )
-    if question.kind == "why":
+    if question.kind is WHO:
+        titled = TITLED.search(candidate.text) or ROLE.search(candidate.text)
+        return float(candidate.form == "author" or titled is not None)
+    if question.kind is WHY:
         after = [one.text for one in candidate.passage.sentences if one.start > sentence.start][:1]
         part = reason_after(question, sentence, after)
         return 1.0 if part is not None and part.fit > 0.5 else float(bool(LOOSE.search(sentence.text))) / 2
-    if question.focus and question.kind in ("what", "kind"):
+    if question.focus and question.kind in (WHAT, KIND):
         noun = Sentence(question.focus.split()[-1], 0).stems
         return float(bool(noun & (candidate.passage.stems | candidate.passage.before_stems)))
     return 0.5
@@ -170,7 +170,7 @@ def share_needed(question: Question, candidate: Candidate) -> float:
     if candidate.form == "compared":
         return 0.0
     fit = fit_of(question, candidate)
-    if question.kind == "how_many" and candidate.form == "number":
+    if question.kind is HOW_MANY and candidate.form == "number":
         part = piece(question, candidate.sentence, candidate.passage.at)
         if part is not None and (candidate.text in part.text or part.text in candidate.text):
             return 0.5 if MEASURED.search(question.text) else 0.7

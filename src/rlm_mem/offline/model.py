@@ -28,6 +28,7 @@ from rlm_mem.offline.multi_hop import follow
 from rlm_mem.offline.nearest import told_by_nearest
 from rlm_mem.offline.passages import Passage, Reading, unwrapped, without_earlier_versions
 from rlm_mem.offline.question import Question, analyse_question
+from rlm_mem.offline.question_kinds import WHO
 from rlm_mem.offline.reader import read
 from rlm_mem.offline.roles import name_of_role
 from rlm_mem.offline.weights import Weights, load_weights
@@ -41,22 +42,6 @@ READ_PROMPT = "Answer from these passages, in their words, as JSON."
 """The prompt with which a program calls the reader. Its context has ``question``; ``passages``; ``more``, the
 passages of searches in other words, whose scores are not comparable with those of ``passages``; and ``wider``,
 further passages for the same words, which are not read for an answer but may be among the closest."""
-
-_KIND_WORDS = {
-    "when": "a time",
-    "who": "a person",
-    "where": "a place",
-    "how_long": "a duration",
-    "how_many": "a number",
-    "why": "a reason",
-    "how": "a manner",
-    "name": "a name",
-    "kind": "a kind of thing",
-    "do": "what somebody does",
-    "what": "a thing",
-    "yes_no": "yes or no",
-    "choice": "a choice",
-}
 
 _FIRST = """\
 {aim}
@@ -102,7 +87,7 @@ FINAL(None, search_chunks({question!r}, limit=5), 0.0)
 
 def describe(question: Question) -> str:
     """One sentence on what the question asks for."""
-    parts = [f"Asked for: {_KIND_WORDS[question.kind]}"]
+    parts = [f"Asked for: {question.kind.words}"]
     if question.options:
         parts.append("between " + " and ".join(question.options))
     if question.names:
@@ -318,7 +303,7 @@ def _reading_for_program(called: dict[str, Any], weights: Weights) -> dict[str, 
     given = called.get("sought")
     sought = [str(one) for one in given] if isinstance(given, list) else []
     way = follow(question, passages, sought)
-    if way is None and answered and question.kind == "who":
+    if way is None and answered and question.kind is WHO:
         way = name_of_role(found, _passages_of_list(called, "more"), sought, weights)
     if isinstance(way, Reading):
         found, answered = way, True

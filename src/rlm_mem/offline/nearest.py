@@ -15,6 +15,7 @@ from rlm_mem.offline.notes import EXACT_FIT, ITEM, is_notes, nearest_line
 from rlm_mem.offline.passages import Passage, Reading, Sentence
 from rlm_mem.offline.phrases import FUNCTION_WORDS
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import YES_NO
 from rlm_mem.offline.reader import with_later_notes
 from rlm_mem.offline.weights import logistic
 from rlm_mem.offline.word_classes import degree, stem_of
@@ -31,10 +32,6 @@ SUGGESTS_FROM = 0.5
 """Least probability of a quotation that is a suggestion."""
 _ANSWERABLE = 0.7
 """Probability that the passages contain an answer, if a quotation is returned."""
-_STATEMENTS = frozenset({"why", "how", "do", "yes_no"})
-"""Kinds of questions that are answered by a whole statement rather than by a value in it."""
-_OF_FORM = frozenset({"when", "how_many", "how_long", "who", "where"})
-"""Kinds of questions that no sentence without a part of this kind answers."""
 _SUREST = 0.9
 """Highest confidence in a quotation."""
 
@@ -72,7 +69,7 @@ def quotation(question: Question, passages: Sequence[Passage], near: Sequence[fl
     current = [pair for pair in zip(passages, near, strict=True) if pair[0].current]
     passage, most = max(current, key=lambda pair: pair[1], default=(None, 0.0))
     line = nearest_line(question, passage) if passage is not None else None
-    if passage is None or line is None or (question.kind in _OF_FORM and line.fit < 0):
+    if passage is None or line is None or (question.kind.has_form and line.fit < 0):
         return None
     if not (is_related(question, passage) and names_attribute(question, [passage])):
         return None
@@ -82,7 +79,7 @@ def quotation(question: Question, passages: Sequence[Passage], near: Sequence[fl
         "matched": line.share,
         "fits": float(line.fit >= EXACT_FIT),
         "only": line.share * line.alone,
-        "statement": float(question.kind in _STATEMENTS),
+        "statement": float(question.kind.is_open or question.kind is YES_NO),
         "whole": float(len(" ".join(passage.text.split()).rstrip(".")) <= len(text) + 2),
         "lead": min(1.0, most - max(others, default=0.0)),
         "nameless": float(not question.names),

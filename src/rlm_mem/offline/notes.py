@@ -21,6 +21,7 @@ from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_stems
 from rlm_mem.offline.phrases import FORBIDDEN, FULL_NAME, FUNCTION_WORDS, PATH, ROLE
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import WHEN, WHERE, WHO, WHY, YES_NO
 from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.offline.word_classes import NUMBER, RELATIONS, Relation, degree, stem_of
 from rlm_mem.record import FrozenRecord
@@ -141,7 +142,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     missing = _missing_words(question, wanted, best)
     text, missing = _answer_text(question, best, missing)
     used = [best.line.passage]
-    if question.many and question.kind in ("what", "who", "where", "name", "kind"):
+    if question.many and not question.kind.is_open:
         for other in found[1:]:
             if len(used) < _MAX_LISTED and other.line.passage not in used and other.score >= best.score - 0.1:
                 text = f"{text.rstrip('.')}; {other.piece.text}"
@@ -210,7 +211,7 @@ def _answer_text(question: Question, best: _Found, missing: list[str]) -> tuple[
     """The text of an answer, extended within its note where it lacks words of the question, and the missing words."""
     text = best.piece.text
     if best.piece.fit >= _MIN_FIT:
-        if question.kind not in ("yes_no", "why"):
+        if question.kind not in (YES_NO, WHY):
             text = whole_value(question, best.line.sentence.text, text)
         return text, missing
     focus = [stem_of(question.focus.split()[-1])] if question.focus else []
@@ -226,7 +227,7 @@ def _missing_words(question: Question, wanted: dict[str, float], best: _Found) -
     if best.line.passage.of_document:
         return []
     stems = _with_compounds(best.line.sentence)
-    names = _name_stems(question) if question.kind == "yes_no" else []
+    names = _name_stems(question) if question.kind is YES_NO else []
     text = best.line.sentence.text
     return [
         term
@@ -270,7 +271,6 @@ def _counts(counted: str, wanted: dict[str, float], line: _Line) -> bool:
     )
 
 
-_FIGURES = frozenset(("how_many", "how_long", "when"))
 _MEASURED_THING = late(
     r"\W*how \w{1,20} (?:is|are|was|were) (?:(?:the|an?|my|our|your) )?(?P<thing>[\w-]{1,40})", re.IGNORECASE
 )
@@ -287,18 +287,18 @@ def _document_answer(question: Question, part: Piece, line: _Line, wanted: dict[
     text = trimmed(line.sentence.text)
     if _WAY_ASKED.match(question.text):
         return None
-    if question.kind == "yes_no":
+    if question.kind is YES_NO:
         names = _name_stems(question)
         heavy = [term for term, weight in wanted.items() if weight >= 1 and term not in names]
         return part if len(heavy) >= _MIN_ASKED else None
-    if question.kind == "where" and not _is_place(part.text):
+    if question.kind is WHERE and not _is_place(part.text):
         return None
-    if question.kind == "who" and not (FULL_NAME.search(part.text) or ROLE.search(part.text)):
+    if question.kind is WHO and not (FULL_NAME.search(part.text) or ROLE.search(part.text)):
         return None  # in a manual, other words with a capital are seldom persons
     measured, named = _MEASURED_THING.match(question.text), line.stems | heading_stems(line.passage.heading)
     if measured and not degree(stem_of(measured["thing"]), named, ""):
         return None
-    if question.kind in _FIGURES and part.fit >= _MIN_FIT:
+    if question.kind.is_measured and part.fit >= _MIN_FIT:
         return None if part.text.lower().split()[0] in ("one", "a", "an") else replace(part, text=text)
     return replace(part, text=text) if part.text in text else part
 
@@ -367,9 +367,9 @@ def wanted_words(question: Question) -> dict[str, float]:
     parts = {part for name in question.names for part in get_analyser("english").terms(name)}
     relation_stems = {stem_of(word) for relation in _relations(question) for word in relation.words}
     plain = [t for t in question.terms if t not in found and t not in parts and t not in relation_stems]
-    if question.kind == "where":
+    if question.kind is WHERE:
         frame |= {stem_of(word) for word in question.focus.split()}  # "in which city": any place matches
-    if question.kind == "why":
+    if question.kind is WHY:
         frame |= {stem_of(word) for word in ("happen", "occur", "cause", "come")}
     bare = not any(term not in frame for term in plain) and not relation_stems
     for term in plain:
@@ -516,7 +516,7 @@ def _topic(question: Question) -> frozenset[str]:
     verbs = [verb for verb in verbs if verb not in {stem_of(name) for name in question.names}]
     nouns += verbs if len(verbs) == 1 else []  # a single word is the verb
     stems = {stem_of(noun) for noun in nouns}
-    if question.kind == "where":
+    if question.kind is WHERE:
         stems -= {stem_of(word) for word in question.focus.split()}
     return frozenset(stem for stem in stems if stem in question.terms and stem not in _frame())
 
@@ -639,18 +639,13 @@ def _is_modifier(word: Word) -> bool:
 
 def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
     """The part of the sentence that answers; None if it cannot (a time is asked for and it has none)."""
-    if question.kind == "yes_no":
+    if question.kind is YES_NO:
         return _yes_or_no(question, line, wanted)
-    if question.kind == "why":
+    if question.kind is WHY:
         following = line.passage.sentences[line.number + 1 :]
         return reason_after(question, line.sentence, [one.text for one in following])
     found, text = piece(question, line.sentence, line.passage.at), line.sentence.text
-    if (
-        question.kind == "when"
-        and found is not None
-        and found.text not in text
-        and ENGLISH_NEGATION.search(text)
-    ):
+    if question.kind is WHEN and found and found.text not in text and ENGLISH_NEGATION.search(text):
         return Piece(trimmed(text), 0.3)  # the year of "will not take place this year"
     return found
 

@@ -56,7 +56,7 @@ def numbered_lines(question: Question, passages: Sequence[Passage]) -> list[tupl
         if not passage.author
         for match in _LINE.finditer(passage.text)
     ]
-    return [] if len(lines) < _MIN_STATEMENTS or question.kind in ("yes_no", "choice") else lines
+    return [] if len(lines) < _MIN_STATEMENTS or question.kind.is_closed else lines
 
 
 def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | None:
@@ -69,7 +69,7 @@ def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | 
         return None
     asked = _question_weights(question)
     names = {stem for stem, weight in asked.items() if weight == _NAME}
-    counted = question.kind in ("how_many", "how_long")
+    counted = question.kind.is_amount
     if not names and len(asked) < 2:
         return None
     found = [

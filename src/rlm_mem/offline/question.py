@@ -5,54 +5,14 @@ from __future__ import annotations
 import re
 
 from rlm_mem.chunk import normalise_unicode
+from rlm_mem.offline.question_kinds import CHOICE, KIND, KINDS, NAME, WHAT, WHEN, WHY, YES_NO, QuestionKind
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DAY_NAMES, MONTH_NAMES
 from rlm_mem.text.options import options_of
 from rlm_mem.text.patterns import late, word_set
 
-_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, late(pattern, re.IGNORECASE))
-    for kind, pattern in (
-        (
-            "how_long",
-            r"\bhow long\b|\bhow (?:many|much) (?:years|months|weeks|days|hours|minutes|time)\b|\bhow old\b",
-        ),
-        (
-            "how_many",
-            r"\bhow (?:many|much|often|high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b"
-            r"|\b(?:what|which) (?:\w+ )?(?:number of|percentage|share|score|price|amount|sum|rent|fee|temperature"
-            r"|pressure|height|depth|width|length|weight|speed|distance|dose|capacity|volume)\b"
-            r"|^\W*what(?: (?:do|does|did|will|would|has|have|is|are|was|were)|['’]s)\b[^?.]{0,100}"
-            r"\b(?:costs?|pay|paying|paid|charged?|rent|fee)\b",
-        ),
-        (
-            "when",
-            r"\bwhen\b(?! (?:he|she|they|it|you|i|we)\b)"
-            r"|\b(?:what|which) (?:\w+ )?(?:year|month|week|weekend|day|date|time of year|season)\b"
-            r"|\bsince when\b|\bby what date\b",
-        ),
-        ("who", r"\bwho(?:m|se)?\b|\b(?:what|which) (?:\w+ )?(?:person|people)\b"),
-        (
-            "where",
-            r"\bwhere\b|\b(?:what|which) (?:\w+ )?"
-            r"(?:city|cities|country|countries|town|states?|places?|locations?|area)\b",
-        ),
-        (
-            "why",
-            r"\bwhy\b|\bwhat (?:\w+ ){0,2}(?:reason|inspired|motivat\w+|made|makes|prompted|caused|led)\b|\breason\b",
-        ),
-        ("how", r"^\W*(?:\w+ )?how\b"),
-        ("name", r"\b(?:name|names|title|titles|called|named|nickname|brand|breed)\b"),
-        ("kind", r"\b(?:what|which) (?:kind|kinds|type|types|sort|sorts|genre|genres|style|colou?r)\b"),
-        (
-            "do",
-            r"\bwhat (?:did|do|does|is|are|was|were|has|have|had|will|would|can|could)\b"
-            r".{0,200}\b(?:do|doing|done|did)\b",
-        ),
-        ("what", r"\b(?:what|which)\b"),
-    )
-)  # fmt: skip
+_PATTERNS = tuple((kind, late(kind.pattern, re.IGNORECASE)) for kind in KINDS if kind.pattern)
 _YES_NO = late(
     r"^\W*+(?:(?:so|and|but|then|also),?\s++)?(?:is|are|was|were|am|do|does|did|has|have|had|will|would|can|could|should|"
     r"may|might|isn't|aren't|doesn't|didn't|hasn't|wasn't|won't)\b",
@@ -112,19 +72,18 @@ class Question(FrozenRecord, frozen=True):
     """An analysed question.
 
     Attributes:
-        kind: ``when``, ``who``, ``where``, ``how_long``, ``how_many``, ``why``, ``how``, ``name``, ``kind``, ``do``,
-            ``what``, ``yes_no`` or ``choice`` (a comparison of named options).
+        kind: what it asks for, one of `question_kinds.KINDS`.
         names: capitalised words without possessive endings, except openers such as "What", months and weekdays.
         terms: stems of its content words in order, without names.
         strong: those of ``terms`` that are not everyday words.
         focus: the noun asked for ("books" in "what books has …"), or an empty string.
         many: whether several things are asked for.
         options: the alternatives of a choice.
-        grain: for ``when``: ``year``, ``month``, ``week`` or ``day`` if in the question, else empty.
+        grain: for ``WHEN``: ``year``, ``month``, ``week`` or ``day`` if in the question, else empty.
     """
 
     text: str
-    kind: str
+    kind: QuestionKind
     names: tuple[str, ...]
     terms: tuple[str, ...]
     strong: frozenset[str]
@@ -135,7 +94,7 @@ class Question(FrozenRecord, frozen=True):
 
 
 def analyse_question(text: str) -> Question:
-    """Analyse ``text``; any text is accepted, and one that is not a question has the kind ``what``.
+    """Analyse ``text``; any text is accepted, and one that is not a question has the kind ``WHAT``.
 
     Only its first ``MAX_CHARACTERS`` are read, since the prompt of a program may be of any length.
     """
@@ -152,9 +111,9 @@ def analyse_question(text: str) -> Question:
     terms = tuple(dict.fromkeys(term for term in (*nouns, *analyser.terms(plain)) if term not in skip))
     weak = {analyser.stem(word) for word in _WEAK} - nouns
     kind = _kind(plain)
-    options = options_of(plain) if kind in ("yes_no", "choice", "what", "who", "kind", "how", "name") else ()
+    options = options_of(plain) if kind.may_offer else ()
     if options:
-        kind = "choice"
+        kind = CHOICE
     return Question(
         text=plain,
         kind=kind,
@@ -164,28 +123,22 @@ def analyse_question(text: str) -> Question:
         focus=noun,
         many=_many(plain, noun, kind),
         options=options,
-        grain=_grain(plain) if kind == "when" else "",
+        grain=_grain(plain) if kind is WHEN else "",
     )
 
 
-def _kind(text: str) -> str:
+def _kind(text: str) -> QuestionKind:
     text = _CIRCUMSTANCE.sub("", text)
     if _YES_NO.search(text):
-        return "yes_no"
-    found = [
-        (m.start(), order, kind)
-        for order, (kind, pattern) in enumerate(_KINDS)
-        if (m := pattern.search(text))
-    ]
-    if not found:
-        return "what"
-    for special in ("how_long", "how_many"):
-        if any(kind == special for *_, kind in found):
-            return special
+        return YES_NO
+    found = [(m.start(), n, kind) for n, (kind, one) in enumerate(_PATTERNS) if (m := one.search(text))]
+    for *_, kind in found:
+        if kind.is_amount:
+            return kind
     # The first question word decides; of patterns at the same place, the most specific one.
-    opening = min((start for start, _, kind in found if kind != "name"), default=0)
-    near = [(order, kind) for start, order, kind in found if start <= opening + 1 or kind in ("name", "kind")]
-    return min(near)[1]
+    opening = min((start for start, _, kind in found if kind is not NAME), default=0)
+    near = [(order, kind) for start, order, kind in found if start <= opening + 1 or kind in (NAME, KIND)]
+    return min(near)[1] if near else WHAT
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -201,8 +154,8 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _many(text: str, noun: str, kind: str) -> bool:
-    if kind in ("when", "how_long", "how_many", "yes_no", "choice", "why"):
+def _many(text: str, noun: str, kind: QuestionKind) -> bool:
+    if kind.is_measured or kind.is_closed or kind is WHY:
         return False
     last = noun.split()[-1] if noun else ""
     if last.endswith("s") and not last.endswith(("ss", "us", "is")):

@@ -22,6 +22,7 @@ from rlm_mem.offline.language import about_equal, quote, shares_matched
 from rlm_mem.offline.notes import matched_share
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.question import Question, analyse_question
+from rlm_mem.offline.question_kinds import YES_NO
 from rlm_mem.offline.sections import read_section
 from rlm_mem.offline.telling import MAX_DISPUTED, read_as_told
 from rlm_mem.offline.times import in_asked_year
@@ -73,11 +74,6 @@ _MAX_LOSS = 0.3
 """Largest loss of probability at which another answer replaces one about a limited time."""
 _MAX_FURTHER = 2
 """Most further later notes that are added to an answer."""
-_OF_EVENTS = frozenset(("when", "why", "how", "how_long", "yes_no", "choice"))
-"""Kinds of questions that a new value answers only if it is a time."""
-
-_OF_MANNER = frozenset(("how", "why", "do"))
-"""Kinds of questions to which different answers of notes may all be valid."""
 
 
 def read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
@@ -226,7 +222,7 @@ def with_later_notes(
     if found is reading and beside is not None and beside.chunk_id != reading.passages[0].chunk_id:
         return _with_note(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), notes)
     told = _with_later_note(found, notes)
-    if question.kind == "yes_no" and told is not found:  # only the earlier note supports "Yes" or "No"
+    if question.kind is YES_NO and told is not found:  # only the earlier note supports "Yes" or "No"
         told = replace(told, answer=VERDICT.sub("", str(told.answer), count=1))
     return told
 
@@ -291,8 +287,8 @@ def _lasting(
         return other, None
     shares = shares_matched(question.text, (before, home)) if is_foreign(question.text) else ()
     mine, theirs = shares or (matched_share(question, before), matched_share(question, home))
-    if question.kind in _OF_MANNER or mine < theirs:
-        return reading, None  # it does not answer as well
+    if question.kind.is_open or mine < theirs:
+        return reading, None  # it does not answer as well, or both may be valid
     if odds > SURE and may_state_change(before.text, later.text, notes.analyser):
         return reading, None
     return replace(other, answerable=max(other.answerable, reading.answerable)), home
@@ -535,7 +531,7 @@ def _with_later_value(question: Question, reading: Reading, passages: Sequence[P
     asked = stems_in(question.text, english)
     for _ in range(MAX_FOLLOWED if reading.answer and reading.passages else 0):
         before = _as_note(reading.passages[0], None)
-        about = None if question.kind in ("yes_no", "choice") else str(reading.answer).lower().strip(" .")
+        about = None if question.kind.is_closed else str(reading.answer).lower().strip(" .")
         ends = ((ending(before, _as_note(one, None), english, asked, about), one) for one in passages)
         found, home = next(((found[1], one) for found, one in ends if found is not None), (None, None))
         if found is None or home is None:
@@ -631,7 +627,7 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
             or is_asked_elsewhere(question, answer, former)
         ):
             continue
-        if question.kind in _OF_EVENTS and one.kind not in ("time", "day", "date"):
+        if question.kind.is_of_event and one.kind not in ("time", "day", "date"):
             continue
         later = next((other.shown for other in found if other is not one and other.topic == one.topic and other.value
                       and other.start >= one.start and not other.former), "")  # fmt: skip

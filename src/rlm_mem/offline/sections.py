@@ -9,10 +9,10 @@ from typing import NamedTuple
 from rlm_mem.offline.lines import lines_of
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import HOW, WHAT
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late
 
-_KINDS = frozenset(("what", "how"))
 _RULE = late(r"\|[ \t:|-]{1,200}$")
 """The rule below the header of a table."""
 _MOST_LINES, _MOST_CHARACTERS = 8, 400
@@ -32,7 +32,7 @@ def read_section(question: Question, passages: Sequence[Passage]) -> Reading | N
 
     Of several, that with only these words is taken, then the newest.
     """
-    if question.kind not in _KINDS:
+    if question.kind not in (WHAT, HOW):
         return None
     terms = get_analyser("english").terms
     asked = set(terms(question.text))

@@ -14,6 +14,7 @@ from rlm_mem.offline.notes import is_notes, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.question_kinds import HOW_MANY, WHEN, YES_NO
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.offline.word_classes import stem_of
 from rlm_mem.text.languages import is_foreign
@@ -25,8 +26,6 @@ _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
 the kind asked for is at least the second value, and at a full match the third, since the tables, fitted on long
 conversations, give too low values."""
 _UNSURE = 0.35
-_KINDS_WITH_FORM = frozenset({"where", "who", "how_many", "how_long"})
-"""Kinds that the rules for notes recognise by form; their answer is preferred if the tables are unsure of theirs."""
 
 
 def read_as_told(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
@@ -55,11 +54,14 @@ def read_as_told(question: Question, passages: Sequence[Passage], weights: Weigh
     if by_rules.answer is not None and (unsure or by_rules.passages[0] not in examined.passages[:1]):
         if _stated_by_another(question, by_rules.passages[0]):
             return by_rules
-        if by_rules.exact and question.kind in _KINDS_WITH_FORM and confidence < _UNSURE and not unsure:
+        of_form = (
+            question.kind.has_form and question.kind is not WHEN
+        )  # dates from the tables have their year
+        if by_rules.exact and of_form and confidence < _UNSURE and not unsure:
             return Reading(
                 by_rules.answer, by_rules.passages, answerable, min(by_rules.confidence, MAX_DISPUTED)
             )
-    if (examined.exact or question.kind == "yes_no") and answerable >= table.bar:
+    if (examined.exact or question.kind is YES_NO) and answerable >= table.bar:
         confidence = max(confidence, min(answerable, _min_confidence(examined)))
     return Reading(examined.answer, examined.passages, answerable, confidence)
 
@@ -97,11 +99,11 @@ def _checked_by_rules(
         answer = found.sentence if found.sentence and not question.many else found.answer
         return Reading(answer, found.passages, answerable, min(confidence, _MATCHED_MOST))
     if mostly_alike(by_rules.answer, found.answer):
-        use_rules = by_rules.exact and len(by_rules.answer) > len(found.answer) and question.kind != "when"
+        use_rules = by_rules.exact and len(by_rules.answer) > len(found.answer) and question.kind is not WHEN
         text = by_rules.answer if use_rules else found.answer  # a date from the tables has its year
         highest = max(answerable, by_rules.answerable)
         return Reading(text, found.passages, highest, max(confidence, by_rules.confidence))
-    if found.exact and question.kind != "how_many" and found.figures["matched"] >= _MATCHED:
+    if found.exact and question.kind is not HOW_MANY and found.figures["matched"] >= _MATCHED:
         # Two different answers of the kind asked for: that of the tables is returned, with limited confidence.
         return Reading(found.answer, found.passages, answerable, min(confidence, MAX_DISPUTED))
     return replace(by_rules, confidence=min(by_rules.confidence, MAX_DISPUTED)) if found.exact else by_rules

@@ -31,7 +31,6 @@ _PHRASE = late(
     rf"| (?:of|to|for|from|in|on|at|with|by|before|after|until)(?: [\w'’-]{{1,30}}){{1,4}}?(?={_STOP})"
 )
 """Words after a figure up to the end of its clause."""
-_AMOUNTS = frozenset(("how_many", "how_long"))
 
 
 def whole_value(question: Question, text: str, value: str) -> str:
@@ -46,7 +45,7 @@ def whole_value(question: Question, text: str, value: str) -> str:
     bound = _RANGE.search(text, max(0, start - _MAX_BEFORE), start)
     if bound is None and (opened := _ENDS_RANGE.match(value)):
         bound = _RANGE.search(text, max(0, start - _MAX_BEFORE), start + opened.end())
-    amount = question.kind in _AMOUNTS
+    amount = question.kind.is_amount
     if bound is None and amount and NUMBER.match(value):
         bound = _LIMIT.search(text, max(0, start - _MAX_BEFORE), start)
     start = bound.start() if bound else start

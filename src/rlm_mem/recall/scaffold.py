@@ -21,6 +21,7 @@ from rlm_mem.errors import ModelRefused
 from rlm_mem.models.base import Completion, Message
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.question import analyse_question
+from rlm_mem.offline.question_kinds import CHOICE
 from rlm_mem.recall.loop import LoopStep, Turns, run_programs, says_nothing
 from rlm_mem.recall.prompts import fenced
 from rlm_mem.text.analysis import Analyser, get_analyser
@@ -377,7 +378,7 @@ def misfit(question: str, answer: str, analyser: Analyser) -> str:
     # With an s, too: the base form of "leaves" is "leaf", also where it is a form of "leave".
     said = {*analyser.terms(question), *analyser.terms(_WORD_END.sub("s", question))}
     repeated = said.issuperset(analyser.terms(answer))
-    if repeated and asked.kind != "choice" and not _YES_NO.match(answer):
+    if repeated and asked.kind is not CHOICE and not _YES_NO.match(answer):
         return "only repeats the question"
     return "" if has_form(asked, answer) else "is not what the question asks for"
 
