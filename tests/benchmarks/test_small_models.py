@@ -32,8 +32,8 @@ def test_a_row_counts_stopped_recalls_and_replies_that_ran_and_takes_the_place_o
     ]
     stopped = RecallResult(None, [], 0.0, 4, replace(unrecorded(), steps=steps), concluded=False)
     report = Report("small_models", "")
-    add_row("m", [(PORT, RecallResult("19092", [], 0.9, 1))], report)
-    add_row("m", [(PORT, stopped)], report)
+    add_row("m", "auto", [(PORT, RecallResult("19092", [], 0.9, 1))], report)
+    add_row("m", "auto", [(PORT, stopped)], report)
     [row] = report.rows
     assert (row["right"], row["stopped"], row["model_replies"], row["usable_replies"]) == (0, 1, 3, 1)
 
@@ -41,6 +41,6 @@ def test_a_row_counts_stopped_recalls_and_replies_that_ran_and_takes_the_place_o
 def test_suggestions_are_counted_apart_from_answers() -> None:
     report = Report("small_models", "")
     results = [RecallResult(None, [], 0.5, 1, suggestion=text) for text in ("port 19092", "port 9092")]
-    add_row("m", [(PORT, one) for one in results], report)
+    add_row("m", "auto", [(PORT, one) for one in results], report)
     [row] = report.rows
     assert (row["right"], row["right_as_suggestion"], row["suggested"]) == (0, 1, 2)
