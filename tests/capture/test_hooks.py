@@ -803,6 +803,18 @@ def test_a_prompt_waits_for_no_capture_where_the_end_of_the_turn_names_the_trans
     assert texts(brain) == [f"User: {said[0][1]}"]
 
 
+def test_what_a_client_writes_to_its_transcript_as_the_hook_begins_is_captured(
+    hook: Hook, brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copilot CLI runs the hook at the end of a turn before the turn is in the file."""
+    said: list[Said] = [("user", "We decided to store every date of the ledger in UTC.")]
+    transcript = tmp_path / "t.jsonl"
+    transcript.touch()
+    monkeypatch.setattr("time.sleep", lambda _: written(transcript, "copilot-cli", said))
+    hook("stop", "copilot-cli", transcript)
+    assert texts(brain) == [f"User: {said[0][1]}"]
+
+
 def test_the_end_of_a_session_captures_what_a_hook_before_it_could_not(hook: Hook, brain: Path) -> None:
     """Copilot CLI names the transcript only at the end of a turn; that hook may have been ended at its time limit."""
     said: list[Said] = [("user", "We decided to store every date of the ledger in UTC.")]

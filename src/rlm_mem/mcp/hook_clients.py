@@ -42,6 +42,7 @@ class HookClient(FrozenRecord, frozen=True):
         output: the field of the output that takes context; empty: ``hookSpecificOutput``.
         takes_context: the events whose output may have context.
         transcript: returns the transcript of a session, given its id, where not every event names it.
+        writes_late: whether it may run a hook before it has written what precedes to the transcript.
         milliseconds: whether time limits are in milliseconds instead of seconds.
         max_seconds: events for which the client permits fewer seconds than :data:`SECONDS`.
     """
@@ -55,6 +56,7 @@ class HookClient(FrozenRecord, frozen=True):
     output: str = ""
     takes_context: tuple[str, ...] = GIVES_CONTEXT
     transcript: Callable[[Path, Mapping[str, str], str], Path] | None = None
+    writes_late: bool = False
     milliseconds: bool = False
     max_seconds: Mapping[str, int] = {}
 
@@ -148,6 +150,7 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
         transcript=lambda home, env, session: (
             Path(env.get("COPILOT_HOME") or home / ".copilot") / "session-state" / session / "events.jsonl"
         ),
+        writes_late=True,
     ),
     HookClient(
         "qwen-code",

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 MAX_EVENT_BYTES = 16_000_000
 
 _MAX_LOG_BYTES = 1_000_000  # a larger log is renamed, replacing the one renamed before
+_LATE_SECONDS = 0.3  # Copilot CLI 1.0 writes within some 20 ms
 _TAIL_BYTES = 100_000  # bytes at the end of the log that are searched for failures
 _LOG_TIME = "%Y-%m-%dT%H:%M:%S%z"
 _SESSION_ID = re.compile(r"[\w-]{1,100}", re.ASCII)  # one that may be part of a path
@@ -195,6 +197,7 @@ def _capture(
     """
     path = _transcript(session.client, event)
     if path is not None:
+        _await_lines(path, session.client)
         capture.capture_transcript(memory, path, session, lambda: load_rules(brain), skip=skip)
         return
     messages = []
@@ -205,6 +208,15 @@ def _capture(
         messages.append(SessionMessage("agent", text))
     if messages or capture.is_waiting(memory):
         capture.capture_messages(memory, messages, session, load_rules(brain))
+
+
+def _await_lines(path: Path, client: str) -> None:
+    """Wait until a client that writes its transcript late has written to it, which it may have done already."""
+    if not any(one.writes_late for one in HOOK_CLIENTS if one.name == client):
+        return
+    size, end = path.stat().st_size, time.monotonic() + _LATE_SECONDS
+    while time.monotonic() < end and path.stat().st_size == size:
+        time.sleep(0.01)
 
 
 def _prompt(event: Mapping[str, Any]) -> str:
