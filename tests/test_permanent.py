@@ -398,14 +398,20 @@ def naming(memory: Memory, erased: str) -> list[bytes]:
     return [line for line in text.splitlines() if erased.encode() in line and b"erase" not in line]
 
 
+def linked_and_replaced(memory: Memory, gone: str) -> tuple[str, str]:
+    """A chunk that links to `gone`, and one that `gone` has replaced and that has an end of its own."""
+    linking, replaced = (memory.remember(f"The mole has {one} stones.").chunk_ids[0] for one in "57")
+    memory.link(linking, gone, "supports")
+    memory.update(replaced, metadata={"valid_to": "2099-01-01T00:00:00Z"})
+    memory.supersede(replaced, gone, force=True)
+    return linking, replaced
+
+
 @pytest.mark.parametrize("way", ["now", "batch", "person"])
 def test_an_archived_chunk_keeps_no_link_to_an_erased_one(place: Path | str, way: str) -> None:
     with Memory.open(place) as memory:
         gone = memory.remember(SECRET).chunk_ids[0]
-        linking, replaced = (memory.remember(f"The mole has {one} stones.").chunk_ids[0] for one in "57")
-        memory.link(linking, gone, "supports")
-        memory.update(replaced, metadata={"valid_to": "2099-01-01T00:00:00Z"})
-        memory.supersede(replaced, gone, force=True)
+        linking, replaced = linked_and_replaced(memory, gone)
         with memory.batch():
             assert memory.delete(linking) and memory.delete(replaced)
         archival = memory.recorded_changes()[0].id
@@ -429,10 +435,7 @@ def test_an_erasure_by_a_name_that_is_repeated_leaves_no_link_to_what_the_first_
 ) -> None:
     with Memory.open(place) as memory:
         gone = memory.remember(SECRET).chunk_ids[0]
-        kept, old = (memory.remember(f"The mole has {one} stones.").chunk_ids[0] for one in "57")
-        memory.link(kept, gone, "supports")
-        memory.update(old, metadata={"valid_to": "2099-01-01T00:00:00Z"})
-        memory.supersede(old, gone, force=True)
+        kept, old = linked_and_replaced(memory, gone)
         memory.update(old, tags=["mole"])
         if links == "archived":
             assert memory.delete(kept) and memory.delete(old)

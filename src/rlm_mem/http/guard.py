@@ -283,10 +283,8 @@ class Guard:
                     await _refusal_response(scope, 408, why, {"Connection": "close"})(scope, receive, send)
             except _Revoked:
                 _log.warning("an answer to %s ends early: its token is revoked", name)
-                if (
-                    answer.size is not None
-                ):  # fail, so that the client does not mistake the answer for complete
-                    raise
+                if answer.size is not None:
+                    raise  # fail, so that the client does not mistake the answer for complete
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:
                 self._record(scope, name, answer.status, time.perf_counter() - began)

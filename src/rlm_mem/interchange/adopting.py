@@ -382,9 +382,8 @@ class Adopter:
             self.namespaces.add(chunk.namespace)
             if not memory.archived:
                 self._note_replacements(chunk, memory.where)
-        elif (
-            chunk.id in self._target.planned
-        ):  # a repeated id in the source: the outcome depends on the first chunk
+        elif chunk.id in self._target.planned:
+            # The id is repeated in the source: the outcome depends on the first chunk.
             self._report.known += 1
             return chunk.id
         else:

@@ -74,9 +74,8 @@ class _ProjectPlace(FolderPlace):
     def _is_entered(self, path: Path) -> bool:
         if not may_hold(path.relative_to(self.path).as_posix()):
             return False
-        if os.path.lexists(
-            f"{path}/.git"
-        ):  # a submodule, or a work tree with another branch: a project of its own
+        # A submodule, or a work tree with another branch, is a project of its own.
+        if os.path.lexists(f"{path}/.git"):
             return False
         return not path.is_symlink() if path.name.startswith(".") else super()._is_entered(path)
 

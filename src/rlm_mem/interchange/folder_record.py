@@ -201,10 +201,8 @@ class FolderRecord:
 
     def _encoded(self, entries: list[FileEntry]) -> bytes:
         entries.sort(key=lambda entry: (entry.path, entry.archived))
-        lines = [
-            json.dumps(msgspec.to_builtins(entry)) for entry in entries
-        ]  # ASCII: a name may not be valid Unicode
-        listed = ",\n".join(lines)
+        # In ASCII, since a file name may not be valid Unicode.
+        listed = ",\n".join(json.dumps(msgspec.to_builtins(entry)) for entry in entries)
         return f'{{"folder": {json.dumps(self._folder)}, "files": [\n{listed}\n]}}\n'.encode()
 
     def _decoded(self, name: str, data: bytes) -> _Part:

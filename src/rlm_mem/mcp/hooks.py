@@ -28,7 +28,7 @@ from rlm_mem.capture.rules import CaptureLimits, load_limits, load_rules
 from rlm_mem.capture.transcripts import Session, SessionMessage, without_context
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, InvalidConfig, RlmMemError, StorageError
-from rlm_mem.mcp.hook_clients import GIVES_CONTEXT, HOOK_CLIENTS
+from rlm_mem.mcp.hook_clients import GIVES_CONTEXT, HOOK_CLIENTS, HookClient
 from rlm_mem.store.core.files import write_atomic
 
 if TYPE_CHECKING:
@@ -130,10 +130,8 @@ def handle_event(
                 ) as ids:  # fmt: skip
                     if ids:
                         give(context.only(ids).text)
-        has_transcript = _place_of_transcripts(client) is not None or _transcript(client, event) is not None
-        if not gives or (
-            kind == "user-prompt" and not has_transcript
-        ):  # no later hook can capture the prompt
+        # Without a transcript, no later hook can capture the prompt.
+        if not gives or (kind == "user-prompt" and not _has_transcript(client, event)):
             _capture(event, session, memory(own), brain)
         if kind == "pre-compact":
             told.forget(memory(None), session.id)
@@ -212,7 +210,8 @@ def _capture(
 
 def _await_lines(path: Path, client: str) -> None:
     """Wait until a client that writes its transcript late has written to it, which it may have done already."""
-    if not any(one.writes_late for one in HOOK_CLIENTS if one.name == client):
+    known = _known_client(client)
+    if known is None or not known.writes_late:
         return
     size, end = path.stat().st_size, time.monotonic() + _LATE_SECONDS
     while time.monotonic() < end and path.stat().st_size == size:
@@ -240,8 +239,17 @@ def _transcript(client: str, event: Mapping[str, Any]) -> Path | None:
     return found if found.is_file() else None
 
 
+def _has_transcript(client: str, event: Mapping[str, Any]) -> bool:
+    return _place_of_transcripts(client) is not None or _transcript(client, event) is not None
+
+
 def _place_of_transcripts(client: str) -> Callable[[Path, Mapping[str, str], str], Path] | None:
-    return next((one.transcript for one in HOOK_CLIENTS if one.name == client), None)
+    known = _known_client(client)
+    return known.transcript if known is not None else None
+
+
+def _known_client(name: str) -> HookClient | None:
+    return next((one for one in HOOK_CLIENTS if one.name == name), None)
 
 
 def _folder(event: Mapping[str, Any]) -> Path:

@@ -106,9 +106,8 @@ def groups(statement: Stated, told: Sequence[Stated], analyser: Analyser) -> lis
     topic = statement.topic - {ME}
     if topic:
         groups.append([term for stem in topic for term in terms_of(stem)])
-        if statement.head in NOUN_OF and (
-            thing := topic - {statement.head}
-        ):  # "the deadline of X", "X is due"
+        thing = topic - {statement.head}
+        if statement.head in NOUN_OF and thing:  # "the deadline of X", "X is due"
             groups.append([term for stem in thing for term in terms_of(stem)])
         return groups
     verbs: Collection[str] = ()

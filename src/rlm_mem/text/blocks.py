@@ -145,9 +145,8 @@ class _Scanner:
         if not line.apart and runs_on and self.text[line.start].isalpha():
             self._take_words(line, self.text[line.start : min(line.end, line.start + MAX_LABEL)])
             return  # in running text, only a speaker's label opens a block
-        text = self.text[
-            line.start : min(line.end, line.start + 400)
-        ]  # the first characters determine the kind
+        # The first characters determine the kind.
+        text = self.text[line.start : min(line.end, line.start + 400)]
         whole = line.end - line.start <= 400
         if line.apart and self.kind is not None and not self._continues_after_gap(line, index):
             self.close()

@@ -85,6 +85,7 @@ _FRAGMENT = 8
 _SENTENCES = 40  # number of sentences read per text
 _CHOOSING = frozenset(("instead", "rather", "not"))
 _NO_NAMES = LABELS | TITLES | DOUBTS | USERS
+_TIMES = DAYS | MONTHS
 _NAME = 4  # maximum words of the name of a chosen thing
 _PLANNED = frozenset(("planned", "plan"))  # "planned for Wednesday"
 
@@ -166,7 +167,7 @@ def _heading_of(text: str, place: int) -> str:
     named = 0 < len(words) <= _NAME and all(one.isalpha() and one.istitle() for one in words)
     lows = [one.casefold() for one in words]
     known = {*lows, *(one.removesuffix("s") for one in lows)}  # "Meeting Notes" name nobody, as "Note"
-    return heading if named and known.isdisjoint(_NO_NAMES) and lows[0] not in DAYS | MONTHS else ""
+    return heading if named and known.isdisjoint(_NO_NAMES) and lows[0] not in _TIMES else ""
 
 
 def _is_of_person(tokens: Sequence[Token]) -> bool:
