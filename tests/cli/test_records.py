@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,6 +111,21 @@ def test_recalls_are_written_to_a_new_file_only(run: Run, asked: str, tmp_path: 
     again = run("trajectories", "export", "--to", str(target))
     assert again.code == 2 and "exists already" in again.err
     assert target.read_text(encoding="utf-8") == written
+
+
+def test_a_file_of_recalls_that_cannot_be_finished_is_removed(
+    run: Run, asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_args: Any, **_options: Any) -> Iterator[dict[str, Any]]:
+        yield {"question": "Who?"}
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    target = tmp_path / "runs.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(Memory, "export_trajectories", full)
+        failed = run("trajectories", "export", "--to", str(target))
+    assert failed.code == 1 and f"the disk is full: {target} was not written" in " ".join(failed.err.split())
+    assert run("trajectories", "export", "--to", str(target)).code == 0
 
 
 @pytest.mark.parametrize(

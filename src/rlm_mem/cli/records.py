@@ -34,6 +34,7 @@ from rlm_mem.recall.costing import CostLine
 from rlm_mem.recall.outcome import OPERATION_WORDS, SUGGESTED, RunOperation, confidence_words, ending_of
 from rlm_mem.recall.shown_runs import check_shown, hidden_words, shown_trajectory
 from rlm_mem.recall.trajectory import Outcome, Trajectory, is_trajectory_id
+from rlm_mem.store.core.files import finishing
 
 if TYPE_CHECKING:
     from rlm_mem.recall.replaying import Replay
@@ -160,10 +161,11 @@ def trajectories_export(
                 typer.echo(line, nl=False)
             return
         try:
-            with to.open("x", encoding="utf-8", errors="backslashreplace") as file:
-                file.writelines(lines)
+            file = to.open("x", encoding="utf-8", errors="backslashreplace")
         except FileExistsError:
             raise InvalidQuery(f"{to} exists already", hint="name a new file") from None
+        with finishing(to, to), file:
+            file.writelines(lines)
 
 
 def trajectories_replay(call: Call, trajectory_id: TrajectoryId = "last") -> None:
