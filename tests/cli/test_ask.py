@@ -59,6 +59,13 @@ def test_a_part_of_a_document_is_shown_with_its_file_and_headings(run: Run, tmp_
     assert pause.split(". ")[0] in shown and shown.count("Jobs wait here") < 20
 
 
+def test_lists_and_tables_of_a_source_are_shown_as_such(run: Run) -> None:
+    rows = "| pin | use |\n|-----|-----|\n| 4 | probe |\n| 23 | relay |\n"
+    run("remember", f"# Pins of the glasshouse\n\n{rows}")
+    shown = run("recall", "Which valves does the glasshouse have on its pins?").out
+    assert "\n      | pin | use |\n      | 4 | probe |\n      | 23 | relay |\n" in shown
+
+
 @pytest.mark.parametrize("command", ["recall", "reason"])
 def test_json_holds_the_steps_only_on_request(run: Run, notes: Notes, command: str) -> None:
     asked = (command, "What does Ana drink in the morning?", "--json")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rlm_mem import Memory
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.recall.source_lines import nearest_lines
+from rlm_mem.recall.source_lines import as_written, nearest_lines
 
 MANUAL = """# Settings
 
@@ -80,3 +80,38 @@ def test_only_what_is_read_of_a_huge_text_can_be_its_line(brain: Path) -> None:
         assert chunk is not None
         huge = replace(chunk, content=MANUAL + "Nothing of note. " * 20_000 + QUESTION)
         assert "Default: 45." in nearest_lines(QUESTION, [huge], 300)[chunk.id].text
+
+
+TABLE = """# Pins
+
+| pin | use   |
+|-----|-------|
+| 4   | probe |
+| 23  | relay |
+
+---
+
+- Pin 0 stays free: it is used by the memory chip, and by
+  nothing else.
+- Pin 2 is for the clock.
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        (
+            "…| 4 | probe | | 23 | relay | --- - Pin 0 stays…",
+            "| 4   | probe |\n| 23  | relay |\n- Pin 0 stays…",
+        ),
+        (
+            "…free: it is used by the memory chip, and by nothing else. - Pin 2 is for the clock.",
+            "…free: it is used by the memory chip, and by nothing else.\n- Pin 2 is for the clock.",
+        ),
+        ("…a former version of it", "…a former version of it"),
+        ("…", "…"),
+        ("", ""),
+    ],
+)
+def test_a_line_is_shown_as_the_lines_that_it_was_made_from(line: str, written: str) -> None:
+    assert as_written(line, TABLE) == written

@@ -93,7 +93,7 @@ def recall(call: RecallCall, question: Question) -> None:
             return
         if call.live:
             print_rule(style="dim")
-        show_recall(result, taken)
+        show_recall(memory, result, taken)
         if result.outcome == "not held" and (places := other_places(memory)):
             print_text(places, "dim", wrap=False)
         for name, path in written.items():
@@ -126,7 +126,7 @@ def _result_json(
     return {**shown, "trajectory_id": result.trajectory.id, **{name: getattr(result, name) for name in more}}
 
 
-def show_recall(result: RecallResult, seconds: float) -> None:
+def show_recall(memory: Memory, result: RecallResult, seconds: float) -> None:
     """Print an answer, its sources, and its cost."""
     if result.outcome == "answered":
         print_text(long_text(result.content or "", "bold"))
@@ -134,10 +134,10 @@ def show_recall(result: RecallResult, seconds: float) -> None:
         print_text(text(f"{SUGGESTED} ", "yellow") + long_text(result.suggestion, "bold"))
     else:
         print_text(ENDINGS[result.outcome], "bold yellow")
-    _show_sources(result.chunk_ids, result.sources)
+    _show_sources(memory, result.chunk_ids, result.sources)
     if result.closest:
         print_text(CLOSEST_BESIDE, "yellow")
-        _show_sources([one.chunk_id for one in result.closest], result.closest)
+        _show_sources(memory, [one.chunk_id for one in result.closest], result.closest)
     parts = [
         confidence_words(result.outcome, result.confidence, result.suggestion),
         amount(result.iterations_used, "program"),
@@ -151,13 +151,17 @@ def show_recall(result: RecallResult, seconds: float) -> None:
         print_text(note_line(result.method, result.note), "yellow")
 
 
-def _show_sources(chunk_ids: Sequence[str], sources: Sequence[Source]) -> None:
-    """Print the memories behind an answer: id, day and marks, file and headings, and the line nearest to the question.
+def _show_sources(memory: Memory, chunk_ids: Sequence[str], sources: Sequence[Source]) -> None:
+    """Print the memories behind an answer: id, day and marks, file and headings, and the part nearest to the question.
 
     Args:
         sources: those of ``chunk_ids`` that are described; fewer if they are limited to a number of tokens.
     """
+    # The reader without a model, which a recall has loaded; starting the command need not.
+    from rlm_mem.recall.source_lines import as_written
+
     described = {one.chunk_id: one for one in sources}
+    chunks = memory.store.get_many(list(described)[:_MAX_SHOWN], track=False)
     for chunk_id in chunk_ids[:_MAX_SHOWN]:
         line = text(f"  {chunk_id}", "cyan")
         one = described.get(chunk_id)
@@ -172,7 +176,8 @@ def _show_sources(chunk_ids: Sequence[str], sources: Sequence[Source]) -> None:
         print_text(line)
         if place := " › ".join(filter(None, (one.path, *one.heading.split(" / ")))):
             print_text(place, "dim", indent=6)
-        print_text(one.line, indent=6)
+        written = as_written(one.line, chunks[chunk_id].content) if chunk_id in chunks else one.line
+        print_text(written, indent=6)
     if len(chunk_ids) > _MAX_SHOWN:
         print_text(f"  and {amount(len(chunk_ids) - _MAX_SHOWN, 'chunk')} more (--json names all)", "dim")
 
@@ -202,7 +207,7 @@ def _show_reasoning(memory: Memory, result: ReasoningResult) -> None:
             branch.add(text(one_line(chunk.content, 200)))
     screen().print(tree)
     if not answered:
-        _show_sources(result.chunk_ids, result.sources)
+        _show_sources(memory, result.chunk_ids, result.sources)
     for name, ids in (("contradicts", result.contradicts), ("superseded", result.superseded)):
         if ids:
             print_text(f"{name}: {', '.join(ids)}", "yellow")

@@ -125,7 +125,7 @@ def _answer(memory: rlm_mem.Memory, row: dict[str, Any], seen: set[str], *, quie
     result = memory.recall(row["question"], on_step=show)
     if not quiet:
         print_text("")
-        show_recall(result, time.perf_counter() - started)
+        show_recall(memory, result, time.perf_counter() - started)
     return {
         "question": row["question"],
         "expect": row["expect"],

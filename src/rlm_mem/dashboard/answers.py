@@ -12,6 +12,7 @@ from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.requests import PageRequest
 from rlm_mem.dashboard.words import visible, without_marks
 from rlm_mem.errors import RlmMemError
+from rlm_mem.recall.source_lines import as_written
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -62,13 +63,13 @@ def answer_part(request: PageRequest) -> Response:
 
 
 def _with_lines(memory: Memory, sources: list[Source]) -> list[tuple[Source, str]]:
-    """Each source with its line; that of a whole memory without the marks at the beginnings of lines."""
+    """Each source with its line, without the marks at the beginnings of the lines that it was made from."""
     chunks = memory.store.get_many([one.chunk_id for one in sources], track=False)
     made = []
     for one in sources:
-        text = chunks[one.chunk_id].content if one.chunk_id in chunks else ""
-        whole = " ".join(text.split()) == one.line
-        lines = without_marks(text if whole else one.line).split("\n")
+        chunk = chunks.get(one.chunk_id)
+        written = one.line if chunk is None else as_written(one.line, chunk.content)
+        lines = without_marks(written).split("\n")
         made.append((one, visible(" · ".join(line.strip() for line in lines if line.strip()))))
     return made
 

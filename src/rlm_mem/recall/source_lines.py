@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +13,7 @@ from rlm_mem.offline.question import analyse_question
 from rlm_mem.sandbox.line_functions import document_of, headings_above, part_of
 from rlm_mem.search.snippets import clipped
 from rlm_mem.text.blocks import one_line
+from rlm_mem.text.patterns import late
 from rlm_mem.text.segments import split_segments
 
 if TYPE_CHECKING:
@@ -22,6 +24,11 @@ _MAX_READ = 20_000
 
 _FILLED = 300
 """Characters up to which a line is filled with what is before the nearest segment, or is the whole chunk."""
+
+
+_WORD = late(r"\S+")
+_RULE = late(r"[ \t|:=~`*_-]{3,400}$")
+"""A line of marks only: below the header of a table, between sections, around code."""
 
 
 class SourceLine(NamedTuple):
@@ -80,3 +87,31 @@ def _passages_of(chunk: Chunk) -> Iterator[tuple[Passage, int]]:
             segment.start,
         )  # fmt: skip
         before = text
+
+
+def as_written(line: str, content: str) -> str:
+    """The lines of a memory that a source's line was made from, so that a person sees its lists and tables as such.
+
+    Lines of marks only are left out, and the lines of a paragraph are joined. A cut before a whole line is not marked.
+
+    Args:
+        line: as :func:`nearest_lines` returns it; one that is not in ``content``, such as that of a former version, is
+            returned unchanged.
+    """
+    content = content[:_MAX_READ]
+    words, places = line.removeprefix("…").removesuffix("…").split(), list(_WORD.finditer(content))
+    for first in range(len(places) - len(words) + 1 if words else 0):
+        if all(places[first + i][0] == word for i, word in enumerate(words)):
+            break
+    else:
+        return line
+    start, end = places[first].start(), places[first + len(words) - 1].end()
+    margin = content[content.rfind("\n", 0, start) + 1 : start]
+    begins_line = not margin.strip()
+    shown = unwrapped(
+        margin + content[start:end]
+    )  # with the whole first line, since only long ones are joined
+    shown = textwrap.dedent(shown) if begins_line else shown[len(margin) :]
+    kept = "\n".join(one.rstrip() for one in shown.splitlines() if one.strip() and not _RULE.match(one))
+    before = "…" if line.startswith("…") and not begins_line else ""
+    return f"{before}{kept}{'…' if line.endswith('…') else ''}"
