@@ -255,15 +255,24 @@ def _as_of(memory: Memory, rows: list[dict[str, str]], ids: dict[str, str]) -> d
     if not rows:
         return {}
     first = [memory.search(row["then"], limit=1, as_of=_BETWEEN) for row in rows]
-    answers = [memory.recall(row["then"], as_of=_BETWEEN).content or "" for row in rows]
+    results = [memory.recall(row["then"], as_of=_BETWEEN) for row in rows]
+    answers = [(result.content or "").lower() for result in results]
+    suggested = [(result.content or result.suggestion or "").lower() for result in results]
+    former = [row["stale"].lower() for row in rows]
     return {
         "questions as of a day": len(rows),
         "right first hit as of it": sum(
             bool(hits) and hits[0].chunk_id == ids[row["older"]]
             for row, hits in zip(rows, first, strict=True)
         ),
+        # The value may be given without the words around it that tell it from the later one: "Ines" of "Ines is".
         "right answer as of it": sum(
-            row["stale"].lower() in answer.lower() for row, answer in zip(rows, answers, strict=True)
+            bool(answer) and (value in answer or answer in value)
+            for value, answer in zip(former, answers, strict=True)
+        ),
+        "right answer or suggestion as of it": sum(
+            bool(given) and (value in given or given in value)
+            for value, given in zip(former, suggested, strict=True)
         ),
     }
 

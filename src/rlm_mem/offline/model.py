@@ -29,7 +29,7 @@ from rlm_mem.offline.nearest import told_by_nearest
 from rlm_mem.offline.passages import Passage, Reading, unwrapped, without_earlier_versions
 from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.question_kinds import WHO
-from rlm_mem.offline.reader import read
+from rlm_mem.offline.reader import read, told_by_change
 from rlm_mem.offline.roles import name_of_role
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.search.related import related_terms
@@ -315,6 +315,10 @@ def _reading_for_program(called: dict[str, Any], weights: Weights) -> dict[str, 
         # An answer that later notes change rests on several.
         if told is not None and (not answered or (told.confidence > SURE and len(found.passages) == 1)):
             found, answered = told, True
+    if near and not answered and not isinstance(way, str):
+        best, nearest = _passages_of_list(called, "passages"), closest(question, shown, near)[:1]
+        changed = told_by_change(question, best, {one.chunk_id for one in nearest})
+        found, answered = (changed, True) if changed is not None else (found, False)
     found = with_correction(found)
     sure = answered and found.confidence > SURE
     cited = list(found.passages) if answered else []
