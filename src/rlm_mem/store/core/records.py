@@ -45,7 +45,10 @@ ANY_REVISION = 2**31 - 1
 
 
 class ChunkRow(Struct, frozen=True):
-    """The row of a chunk in the index; the last four fields are set only if chunks are files."""
+    """The row of a chunk in the index.
+
+    ``path`` and the fields after it are set only if chunks are files, ``namespace`` only if they are rows.
+    """
 
     doc: int
     id: str
@@ -60,6 +63,7 @@ class ChunkRow(Struct, frozen=True):
     size: int = 0
     mtime_ns: int = 0
     inode: int = 0
+    namespace: str = ""
 
     @property
     def signature(self) -> Signature:

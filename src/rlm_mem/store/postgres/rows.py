@@ -50,8 +50,15 @@ _FORMER = (
 
 _SET = ", ".join(f"{name.strip()} = %s" for name in _CHUNK_COLUMNS.split(",")[3:])
 
+_NO_FILE = ("", 0, 0, 0)
+
 Ahead = dict[tuple[str, str], list[tuple[Any, ...]]]
 """Rows that were read ahead, by the statement and the text of its values."""
+
+
+def row_found(namespace: str, found: Sequence[tuple[Any, ...]]) -> ChunkRow | None:
+    """Return the row that ``FIND`` found in a namespace; None if it found none."""
+    return ChunkRow(*(*found[0], *_NO_FILE, namespace)) if found else None
 
 
 def reading(ns: int, chunk_ids: Sequence[str], status: int | None) -> Statement:
@@ -157,7 +164,9 @@ class PostgresRowWriter:
         new = self._chunks.get(chunk_id)
         if new is not None:
             reads, when = self._counts.get(new[1], (0, ""))
-            return ChunkRow(new[1], chunk_id, new[0], new[5], new[15], new[17], when, reads, new[14])
+            return ChunkRow(
+                new[1], chunk_id, new[0], new[5], new[15], new[17], when, reads, new[14], namespace=self.head.name
+            )  # fmt: skip
         found = self._look_up(chunk_id)
         if found is None:
             return None
@@ -171,7 +180,7 @@ class PostgresRowWriter:
         ahead[text, repr(values)] = [read] if found.body is not None else []
         return ChunkRow(
             found.doc, chunk_id, self.head.ns, found.status, found.revision, found.content_hash, found.accessed_at,
-            found.access_count, found.tokens,
+            found.access_count, found.tokens, namespace=self.head.name,
         )  # fmt: skip
 
     def expect(self, chunks: Sequence[Chunk]) -> list[Question]:

@@ -20,7 +20,7 @@ from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.migrate import VERSION, check_version
 from rlm_mem.store.postgres.pool import Pool, undo
-from rlm_mem.store.postgres.rows import FIND, PostgresRowWriter
+from rlm_mem.store.postgres.rows import FIND, PostgresRowWriter, row_found
 from rlm_mem.store.postgres.schema import (
     HEAD_COLUMNS,
     LIMIT_LOCK_WAIT,
@@ -51,7 +51,6 @@ class Moved(Exception):
 
     def __init__(self, namespace: str, dsn: str) -> None:
         super().__init__(namespace)
-        self.namespace = namespace
         self.dsn = dsn
 
 
@@ -222,8 +221,7 @@ class PostgresTransaction:
         ns = namespace_key(namespace)
         writer = self._writers.get(ns)
         if writer is None:
-            found = self.rows(FIND, (ns, ns, chunk_id))
-            return ChunkRow(*found[0]) if found else None
+            return row_found(namespace, self.rows(FIND, (ns, ns, chunk_id)))
         with self.translating():
             return writer.find(chunk_id, self._ahead)
 
