@@ -214,11 +214,7 @@ class Connections:
     @property
     def in_place(self) -> bool:
         """Whether the file that the calling thread has open is still the index, and was not emptied."""
-        try:
-            status = os.stat(self.database)
-        except OSError:
-            return False
-        return status.st_ino == self.thread.inode and status.st_size > 0
+        return (found := self._file()) is not None and found == self.thread.inode
 
     @property
     def same_file(self) -> bool:
