@@ -354,7 +354,9 @@ class Transaction:
         for item in publishes:
             self._publish(item)
         for one in record.appendings:
-            self._append(one)
+            path = self._layout.absolute(one.target)
+            self._undo.append(partial(os.truncate, path, one.size))
+            files.append_at(path, one.data, one.size)
         if self._durable:
             for folder in self._folders:
                 files.sync_folder(folder)
@@ -434,11 +436,6 @@ class Transaction:
             files.remove(temp)
         self._record_temp = [redo.write(self._layout, record, recorded)]
         return record
-
-    def _append(self, item: redo.Appending) -> None:
-        path = self._layout.absolute(item.target)
-        self._undo.append(partial(os.truncate, path, item.size))
-        files.append_at(path, item.data, item.size)
 
     def _publish(self, item: _Publish) -> None:
         kept: Path | None = None

@@ -19,7 +19,7 @@ from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.migrate import VERSION, check_version
-from rlm_mem.store.postgres.pool import Pool, undo
+from rlm_mem.store.postgres.pool import Pool, executed, undo
 from rlm_mem.store.postgres.rows import FIND, PostgresRowWriter, row_found
 from rlm_mem.store.postgres.schema import (
     HEAD_COLUMNS,
@@ -183,8 +183,8 @@ class PostgresTransaction:
                 writer.send()
                 questions += writer.expect([chunk for chunk in chunks if chunk.namespace == namespace])
             with self.connection.pipeline():
-                asked = [self._ask(statement, values) for statement, values, _ in questions]
-                ahead = [self._ask(statement, values) for statement, values in reads]
+                asked = executed(self.connection, [question[:2] for question in questions])
+                ahead = executed(self.connection, reads)
             for cursor, (_, _, take) in zip(asked, questions, strict=True):
                 take(cursor.fetchall())
             self._ahead = {
@@ -197,9 +197,6 @@ class PostgresTransaction:
     def forget(self) -> None:
         """Drop the rows that were read ahead, because something is about to be written."""
         self._ahead = {}
-
-    def _ask(self, statement: str, values: Sequence[object]) -> psycopg.Cursor[Any]:
-        return self.connection.cursor(binary=True).execute(statement, values or None)
 
     def keep(self, chunk: Chunk) -> None:
         self.forget()
