@@ -1,4 +1,4 @@
-"""Archives, or restores, all chunks of a conversation, with tags or from a source, as one change."""
+"""Archives or restores many chunks at once: those of a conversation, with some tags, or from a source."""
 
 from __future__ import annotations
 

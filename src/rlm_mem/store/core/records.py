@@ -1,6 +1,7 @@
 """Plain data types of the index, shared by every backend: rows, query arguments and results, buffered reads.
 
-This module also computes the reliability of a chunk.
+It also has what is computed from them alone: the key of a chunk's segments, periods, the reliability of a chunk, the
+mirrors of tiered memories, and the name of the analysis of words.
 """
 
 from __future__ import annotations
