@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(TypedDict, total=False):
-    """The filters, of which there must be one.
+    """The filters, at least one of which must be given.
 
     Attributes:
         tags: the chunk must have all of them.

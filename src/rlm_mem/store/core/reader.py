@@ -538,7 +538,7 @@ class ChunkReader:
         return visible.conversations(self, most, self._present())
 
     def authors(self) -> set[str]:
-        """Return the names of those who speak in a chunk, and labels that look like such names."""
+        """Return the authors of the chunks, and labels that look like names of authors."""
         return visible.authors(self, self.config.search.language, self._present())
 
     def namespaces(self) -> list[tuple[str, int]]:

@@ -214,7 +214,11 @@ class Connections:
     @property
     def in_place(self) -> bool:
         """Whether the file that the calling thread has open is still the index, and was not emptied."""
-        return (found := self._file()) is not None and found == self.thread.inode
+        try:
+            status = os.stat(self.database)
+        except OSError:
+            return False
+        return status.st_ino == self.thread.inode and status.st_size > 0
 
     @property
     def same_file(self) -> bool:

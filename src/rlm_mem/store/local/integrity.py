@@ -177,7 +177,7 @@ def _replacement(store: ChunkStore, index: LocalIndex, newer_id: str, older_id: 
 def _changed_in_archive(
     store: ChunkStore, index: LocalIndex, namespace: str, ids: set[str]
 ) -> Iterator[Finding]:
-    """Report archived chunks that are not as the audit log says that they were archived."""
+    """Report archived chunks that differ from their state when the audit log recorded their deletion."""
     last: dict[str, dict[str, Any]] = {}
     events = store.backend.read_events(namespace=namespace, since=None, op=None, chunk_id=None)
     for event in events:
@@ -473,7 +473,7 @@ def _changing(store: ChunkStore, namespace: str) -> AbstractContextManager[Trans
 
 
 def _keep_both(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
-    """Store what the unused file of a chunk says as a chunk of its own, or set the file aside if it says nothing else.
+    """Store the text of the unused file of a chunk as a new chunk, or set the file aside if its text is known.
 
     The new chunk is no successor: what the chunk replaces, or is replaced by, stays as it is.
     """

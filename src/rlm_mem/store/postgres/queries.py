@@ -174,8 +174,11 @@ class PostgresQueries:
             # Start from the rows of the rarest tag, which are in order of time: only a page of them is read.
             counts = dict(self.tag_counts(namespace, None, among=wanted.tags) if len(wanted.tags) > 1 else ())
             first, *others = sorted(wanted.tags, key=lambda tag: counts.get(tag, 0))
-            source = "rlm_mem.tags t JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = t.doc"
-            source, at, doc = f"{source} WHERE t.ns = %s AND t.tag = %s", "t.at", "t.doc"
+            source = (
+                "rlm_mem.tags t JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = t.doc"
+                " WHERE t.ns = %s AND t.tag = %s"
+            )
+            at, doc = "t.at", "t.doc"
             values[1:1] = [ns, plain(first)]
             for tag in others:
                 tagged = "rlm_mem.tags x WHERE x.ns = %s AND x.tag = %s AND x.at = c.at AND x.doc = c.doc"
