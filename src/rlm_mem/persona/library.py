@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE, normalise_unicode
 from rlm_mem.config import locate
@@ -22,7 +22,10 @@ from rlm_mem.persona.personalities import Personality, parse_personality
 from rlm_mem.persona.sliders import Slider, parse_slider
 from rlm_mem.store.core.brain_files import BrainFiles
 from rlm_mem.store.core.chunk_store import ChunkStore, open_store
-from rlm_mem.store.local.brain_folder import FileTransaction, LocalBrainFiles
+from rlm_mem.store.local.brain_folder import LocalBrainFiles
+
+if TYPE_CHECKING:
+    from rlm_mem.store.local.transaction import Transaction
 
 BASE = "BASE"
 KINDS = ("personalities", "sliders", "gauges")
@@ -286,15 +289,15 @@ class _Opening:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.transaction: FileTransaction | None = None
+        self.transaction: Transaction | None = None
 
     @contextmanager
-    def begin(self) -> Iterator[FileTransaction]:
+    def begin(self) -> Iterator[Transaction]:
         """A transaction of the store, which is closed at its end."""
         with ChunkStore(self._folder / "memory") as store:
             try:
                 with store.backend.transaction(DEFAULT_NAMESPACE) as transaction:
-                    self.transaction = cast("FileTransaction", transaction)  # of a folder
+                    self.transaction = cast("Transaction", transaction)  # of a folder
                     yield self.transaction
             finally:
                 self.transaction = None

@@ -1,4 +1,4 @@
-"""Names for the types of the arrays of the search index; numpy itself is not loaded here."""
+"""Type aliases for the arrays of the search index; numpy itself is not loaded here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Selects the backend of a place: built-in ones by scheme, those of other packages by entry point; loads erasing.
+"""Opens the backend of a place: a built-in one by its scheme, or one of another package by its entry point.
 
-Both are named by dotted path, so that each is imported only when needed, and ``core`` does not depend
-on them.
+Backends, and ``erasing``, which opening and deleting also need, are named by dotted path, so that each is imported only
+when needed, and ``core`` does not depend on a backend.
 """
 
 from __future__ import annotations

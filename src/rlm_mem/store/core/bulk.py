@@ -1,4 +1,4 @@
-"""Archives, or restores, all chunks of a conversation, with tags or from a source, as one change."""
+"""Archives or restores many chunks at once: those of a conversation, with some tags, or from a source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(TypedDict, total=False):
-    """The filters, of which there must be one.
+    """The filters, at least one of which must be given.
 
     Attributes:
         tags: the chunk must have all of them.

@@ -179,7 +179,7 @@ def state_of(chunk: Chunk) -> str:
 
 
 def is_logged(chunk: Chunk, event: Mapping[str, Any]) -> bool:
-    """Return whether a chunk is as the last event about it in the audit log says; earlier versions logged no state."""
+    """Return whether a chunk is in the state that an event of the audit log records; earlier versions logged none."""
     return content_hash(chunk.content) == event["after"] and event.get("state") in (None, state_of(chunk))
 
 

@@ -91,7 +91,7 @@ class ChunkStore(ChunkReader):
         return next((one for one in same if one in visible), None)
 
     def quarantined_among(self, chunk_ids: Sequence[str]) -> str | None:
-        """Return the first of these chunks that somebody put into quarantine or rejected there, or None."""
+        """Return the first of these chunks that is in quarantine by a decision, or was rejected there; else None."""
         visible = self.existing(chunk_ids)
         hidden = [one for one in chunk_ids if one not in visible]
         found = self.backend.chunks(self.namespace, hidden, status=None) if hidden else {}

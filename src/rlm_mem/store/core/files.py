@@ -1,4 +1,6 @@
-"""The file operations of a write, each a function, so that tests can inject faults at every boundary.
+"""File operations: signed reads, listings, atomic writes, syncing, and their errors as the project's own.
+
+Each step of a write is a function, so that tests can inject faults at every boundary.
 
 Unfinished files are in the store's ``.tmp`` folder, never among the chunks.
 """

@@ -159,7 +159,7 @@ class JoinedStore(ChunkStore):
         return list(islice(merge(*found, key=lambda one: one.last_at, reverse=True), limit))
 
     def authors(self) -> set[str]:
-        """Return the names of those who speak in a chunk of either namespace."""
+        """Return the authors of the chunks in either namespace."""
         return set().union(*(part.authors() for part in self._parts))
 
     def get_stats(self) -> dict[str, Any]:

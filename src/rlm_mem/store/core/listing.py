@@ -1,4 +1,4 @@
-"""The filters of listings, as callers give them, and checked."""
+"""Filters of listings: the types in which callers give them, and their check."""
 
 from __future__ import annotations
 

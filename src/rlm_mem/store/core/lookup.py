@@ -1,4 +1,4 @@
-"""The protocol between search and a backend's index, implemented over local postings or SQL.
+"""The protocol between search and a backend's index (`CandidateSource`), implemented over local postings or SQL.
 
 Every call is bounded by its arguments: none scans the whole store or reads a chunk file. Documents are numbers
 assigned by the index (`doc`), terms are numbers of its dictionary; both are only meaningful within one backend. The

@@ -530,16 +530,16 @@ class ChunkReader:
     def tag_counts(self, limit: int | None = None) -> list[tuple[str, int]]:
         """Return tags with the number of chunks that have them, most frequent first."""
         most = None if limit is None else page(limit, "limit")
-        return visible.tag_counts(self.backend, self.namespace, most, self._present())
+        return visible.tag_counts(self, most, self._present())
 
     def conversations(self, limit: int | None = None) -> list[ConversationInfo]:
         """Return conversations, the most recently active first."""
         most = None if limit is None else page(limit, "limit")
-        return visible.conversations(self.backend, self.namespace, most, self._present())
+        return visible.conversations(self, most, self._present())
 
     def authors(self) -> set[str]:
-        """Return the names of those who speak in a chunk, and labels that look like such names."""
-        return visible.authors(self.backend, self.namespace, self.config.search.language, self._present())
+        """Return the authors of the chunks, and labels that look like names of authors."""
+        return visible.authors(self, self.config.search.language, self._present())
 
     def namespaces(self) -> list[tuple[str, int]]:
         """Return the namespaces of the store with their chunk counts; a confined store returns only its own.

@@ -1,4 +1,4 @@
-"""A dictionary of the entries used last, for what a backend keeps by namespace."""
+"""A bounded cache of the entries used last, for what a backend keeps by namespace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Value = TypeVar("_Value")
 
 
 class Recent(Generic[_Key, _Value]):
-    """The entries used last, at most ``most`` of them; thread-safe."""
+    """A cache of at most ``most`` entries, which drops the least recently used one; thread-safe."""
 
     def __init__(self, most: int) -> None:
         self._most = most

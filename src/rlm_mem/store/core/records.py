@@ -1,6 +1,7 @@
 """Plain data types of the index, shared by every backend: rows, query arguments and results, buffered reads.
 
-This module also computes the reliability of a chunk.
+It also has what is computed from them alone: the key of a chunk's segments, periods, the reliability of a chunk, the
+mirrors of tiered memories, and the name of the analysis of words.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ ANY_REVISION = 2**31 - 1
 
 
 class ChunkRow(Struct, frozen=True):
-    """The row of a chunk in the index; the last four fields are set only if chunks are files."""
+    """The row of a chunk in the index.
+
+    ``path`` and the fields after it are set only if chunks are files, ``namespace`` only if they are rows.
+    """
 
     doc: int
     id: str
@@ -60,6 +64,7 @@ class ChunkRow(Struct, frozen=True):
     size: int = 0
     mtime_ns: int = 0
     inode: int = 0
+    namespace: str = ""
 
     @property
     def signature(self) -> Signature:

@@ -1,4 +1,4 @@
-"""Changed copies of complete chunks, with every field checked: an update, an import, secrets taken out."""
+"""Makes changed copies of chunks, with every field checked: for an update, an import, or without secrets."""
 
 from __future__ import annotations
 

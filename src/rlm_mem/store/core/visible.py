@@ -1,7 +1,7 @@
-"""Links, neighbours, tags, conversations and authors of the chunks that a reader shows.
+"""Links, neighbours, tags, conversations and authors, without those of quarantined and expired chunks.
 
-The index has every active chunk. Quarantined and expired ones, which are few, take the place of no others here, and are
-not counted.
+The index has every active chunk. The hidden ones, which are few, are neither counted here nor take the place of others
+in a limited answer.
 """
 
 from __future__ import annotations
@@ -95,60 +95,61 @@ def neighbours_of_each(store: Reader, wanted: Sequence[str], before: int, after:
     return answer
 
 
-def tag_counts(backend: Backend, namespace: str, limit: int | None, now: str) -> list[tuple[str, int]]:
+def tag_counts(store: Reader, limit: int | None, now: str) -> list[tuple[str, int]]:
     """Return tags with the number of chunks that have them, most frequent first."""
-    tags = Counter(tag for one in _hidden(backend, namespace, now) for tag in one.tags)
+    tags = Counter(tag for one in _hidden(store, now) for tag in one.tags)
     most = None if limit is None else limit + len(tags)
-    counts = [(tag, count - tags[tag]) for tag, count in backend.queries.tag_counts(namespace, most)]
+    found = store.backend.queries.tag_counts(store.namespace, most)
+    counts = [(tag, count - tags[tag]) for tag, count in found]
     if tags:
         counts = sorted((one for one in counts if one[1] > 0), key=lambda one: (-one[1], one[0]))
     return counts[:limit]
 
 
-def conversations(backend: Backend, namespace: str, limit: int | None, now: str) -> list[ConversationInfo]:
+def conversations(store: Reader, limit: int | None, now: str) -> list[ConversationInfo]:
     """Return conversations, the most recently active first."""
-    hidden = Counter(one.conversation_id for one in _hidden(backend, namespace, now))
+    hidden = Counter(one.conversation_id for one in _hidden(store, now))
     most = None if limit is None else limit + len(hidden)
     found = []
-    for one in backend.queries.conversations(namespace, most):
+    for one in store.backend.queries.conversations(store.namespace, most):
         count = one.count - hidden[one.id]
         if not hidden[one.id]:
             found.append(one)
         elif count > 0:
-            first, last = (_end(backend, namespace, one.id, now, last=last) for last in (False, True))
+            first, last = (_end(store, one.id, now, last=last) for last in (False, True))
             found.append(ConversationInfo(one.id, count, first, last))
     if hidden:
         found.sort(key=lambda one: (-one.last_at, one.id))
     return found[:limit]
 
 
-def authors(backend: Backend, namespace: str, language: str, now: str) -> set[str]:
+def authors(store: Reader, language: str, now: str) -> set[str]:
     """Return the names of the authors of visible chunks."""
-    source = backend.candidate_source(namespace)
+    source = store.backend.candidate_source(store.namespace)
     names = set(source.authors())
-    hidden = [one.id for one in _hidden(backend, namespace, now)] if names else []
+    hidden = [one.id for one in _hidden(store, now)] if names else []
     if not hidden:
         return names
     said = Counter(
         AUTHOR_PREFIX + name
-        for chunk in backend.chunks(namespace, hidden).values()
+        for chunk in store.backend.chunks(store.namespace, hidden).values()
         for name in authors_of(language, chunk)
     )
     counts = source.term_counts(list(said))
     return {name for name in names if counts.get(AUTHOR_PREFIX + name, 1) > said[AUTHOR_PREFIX + name]}
 
 
-def _hidden(backend: Backend, namespace: str, now: str) -> list[Summary]:
+def _hidden(store: Reader, now: str) -> list[Summary]:
     """Return the active chunks that are quarantined or expired."""
-    queries = backend.queries
+    queries, namespace = store.backend.queries, store.namespace
     wanted = ListFilter(trusts=("quarantined",)), ListFilter(expired_at=now)
-    found = backend.together(
+    found = store.backend.together(
         namespace, lambda: [place for one in wanted for place in queries.list_places(namespace, one)]
     )
     ids = list(dict.fromkeys(chunk_id for chunk_id, _, _ in found))
     return queries.summaries(namespace, ids) if ids else []
 
 
-def _end(backend: Backend, namespace: str, conversation_id: str, now: str, *, last: bool) -> float:
+def _end(store: Reader, conversation_id: str, now: str, *, last: bool) -> float:
     wanted = ListFilter(conversation_id=conversation_id, shown_at=now, newest_first=last, limit=1)
-    return backend.queries.list_places(namespace, wanted)[0][1]
+    return store.backend.queries.list_places(store.namespace, wanted)[0][1]

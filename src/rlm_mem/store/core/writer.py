@@ -1,4 +1,4 @@
-"""Creates chunks from checked arguments, and changes them.
+"""Creates, changes, archives and erases chunks of one namespace, and checks the arguments of new ones.
 
 Each change is a read-modify-write under the lock; the former version is kept and an event appended to the audit log.
 """

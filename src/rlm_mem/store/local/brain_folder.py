@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from msgspec import structs
@@ -39,29 +39,8 @@ from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.local.folder import Layout
 
-
-class FileTransaction(WriteTransaction, Protocol):
-    """A transaction that writes files of the brain together with chunks."""
-
-    @property
-    def files(self) -> Mapping[Path, Path | None]:
-        """Files written or removed in this transaction, mapped to the path of their new content (None: removed)."""
-
-    def appended(self, path: Path) -> bytes:
-        """The bytes appended in this transaction to a file that exists already and is not in ``files``."""
-
-    def write_file(self, path: Path, data: bytes) -> None:
-        """Write a whole file."""
-
-    def write_change_record(self, path: Path, data: bytes) -> None:
-        """Write the change record, a JSON object, which becomes the redo record of this transaction."""
-
-    def remove_file(self, path: Path) -> None:
-        """Remove a file."""
-
-    def append_file(self, path: Path, data: bytes) -> None:
-        """Append to a file."""
-
+if TYPE_CHECKING:
+    from rlm_mem.store.local.transaction import Transaction
 
 _SHARED = ("imports", "index", "log", "trajectories")
 _NAMESPACE_FOLDERS = sorted(
@@ -96,8 +75,8 @@ class LocalBrainFiles:
         read_only: bool = False,
         actor: str | None = None,
         clock: Callable[[], datetime] | None = None,
-        begin: Callable[[], AbstractContextManager[FileTransaction]] | None = None,
-        present: Callable[[], FileTransaction | None] = lambda: None,
+        begin: Callable[[], AbstractContextManager[Transaction]] | None = None,
+        present: Callable[[], Transaction | None] = lambda: None,
     ) -> None:
         self.namespace = namespace
         self.actor = actor
@@ -150,7 +129,7 @@ class LocalBrainFiles:
             )
         return recording(self, self._begin())
 
-    def _enclosing_transaction(self, name: str) -> FileTransaction | None:
+    def _enclosing_transaction(self, name: str) -> Transaction | None:
         """Return the transaction that a change of this file joins, if any; the former content is noted in it."""
         transaction = self._present() if folder_of(name).in_transactions else None
         if transaction is not None:

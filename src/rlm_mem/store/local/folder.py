@@ -259,13 +259,10 @@ def status_at(path: str) -> int:
     return ARCHIVED if path.startswith("archive/") else ACTIVE
 
 
-def is_misnamed(chunk: Chunk, name: str) -> bool:
-    """Return whether a file name differs from the name that its chunk requires."""
-    return f"{chunk.id}.json" != name
-
-
-def misnamed(chunk: Chunk) -> str:
-    """Describe a chunk in a file of another name."""
+def misnamed(chunk: Chunk, name: str) -> str:
+    """Describe the fault of a chunk file of this name; empty if the name is that of its chunk."""
+    if f"{chunk.id}.json" == name:
+        return ""
     return (
         f"it contains the chunk {chunk.id}, whose file is {chunk.id}.json: rename it, or if it is a copy, remove it or "
         "give it an id of its own, inside and as its name"
@@ -276,8 +273,8 @@ def read_chunk_file(path: Path) -> tuple[Chunk, Signature]:
     """Read one chunk file; raises InvalidChunk, or OSError if the file cannot be opened."""
     data, read = files.read_signed(path)
     chunk = decode_chunk(data)
-    if is_misnamed(chunk, path.name):
-        raise InvalidChunk(misnamed(chunk))
+    if fault := misnamed(chunk, path.name):
+        raise InvalidChunk(fault)
     return chunk, read
 
 

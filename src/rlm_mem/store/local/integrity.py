@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.local.brain_folder import FileTransaction
     from rlm_mem.store.local.local_index import LocalIndex
+    from rlm_mem.store.local.transaction import Transaction
 
 _NOTES = (".md", ".markdown")
 _ARCHIVED_ELSE = ("archive/versions", "archive/continuum", "archive/damaged")
@@ -136,7 +136,7 @@ def _findings(store: ChunkStore, index: LocalIndex, progress: Progress | None) -
     replacements = Replacements()
     for done, found in enumerate(of_chunks, 1):
         if not found.path.startswith("archive/versions/"):
-            yield from _file(store, layout, connection, found, unknown)
+            yield from _file(store, index, found, unknown)
             entry = found.entry
             if entry is not None and found.path.startswith("archive/"):
                 archived.setdefault(entry.namespace, []).append(found.id)
@@ -177,7 +177,7 @@ def _replacement(store: ChunkStore, index: LocalIndex, newer_id: str, older_id: 
 def _changed_in_archive(
     store: ChunkStore, index: LocalIndex, namespace: str, ids: set[str]
 ) -> Iterator[Finding]:
-    """Report archived chunks that are not as the audit log says that they were archived."""
+    """Report archived chunks that differ from their state when the audit log recorded their deletion."""
     last: dict[str, dict[str, Any]] = {}
     events = store.backend.read_events(namespace=namespace, since=None, op=None, chunk_id=None)
     for event in events:
@@ -249,20 +249,16 @@ def _version_files(folder: Path) -> Iterator[str]:
 
 
 def _file(
-    store: ChunkStore,
-    layout: Layout,
-    connection: sqlite3.Connection,
-    found: ChunkFile,
-    unknown: dict[str, str],
+    store: ChunkStore, index: LocalIndex, found: ChunkFile, unknown: dict[str, str]
 ) -> Iterator[Finding]:
-    path = found.path
+    path, layout = found.path, index.layout
     if found.problem is not None:
-        yield _misnamed(layout, connection, found) if found.id else _unreadable(layout, found)
+        yield _misnamed(index, found) if found.id else _unreadable(layout, found)
         return
     entry = found.entry
     if entry is None:
         return  # deleted or moved after the folder was listed
-    row = find_row(connection, found.id)
+    row = find_row(index.connection, found.id)
     twin = unknown.get(found.id) if row is None else row.path
     if twin is not None and twin != path and layout.absolute(twin).exists():
         yield _duplicate_id(layout, found.id, twin, path)
@@ -284,7 +280,7 @@ def _file(
     if (row.path, row.status, row.revision) != (path, status, entry.revision) or not _as_recorded(row, found):
         yield Finding("index-outdated", f"{path} is not as the index recorded it", path, found.id)
     elif status == ACTIVE:
-        yield from _links(store, layout, connection, path, entry, row)
+        yield from _links(store, index, entry, row)
 
 
 def _ends(entry: IndexEntry) -> list[tuple[str, str]]:
@@ -301,10 +297,10 @@ def _as_recorded(row: ChunkRow, found: ChunkFile) -> bool:
     )
 
 
-def _misnamed(layout: Layout, connection: sqlite3.Connection, found: ChunkFile) -> Finding:
-    row = find_row(connection, found.id)
+def _misnamed(index: LocalIndex, found: ChunkFile) -> Finding:
+    row = find_row(index.connection, found.id)
     if row is not None:
-        return _duplicate_id(layout, found.id, row.path, found.path)
+        return _duplicate_id(index.layout, found.id, row.path, found.path)
     return Finding("misnamed-file", f"{found.path}: {found.problem}", found.path, found.id)
 
 
@@ -355,15 +351,14 @@ def _agreed(path: Path) -> Chunk | None:
     return ours if ours == theirs else None
 
 
-def _links(
-    store: ChunkStore,
-    layout: Layout,
-    connection: sqlite3.Connection,
-    path: str,
-    entry: IndexEntry,
-    row: ChunkRow,
-) -> Iterator[Finding]:
-    chunk_id, links = entry.id, _ends(entry)
+def _links(store: ChunkStore, index: LocalIndex, entry: IndexEntry, row: ChunkRow) -> Iterator[Finding]:
+    chunk_id, path, links, layout, connection = (
+        entry.id,
+        row.path,
+        _ends(entry),
+        index.layout,
+        index.connection,
+    )
     # The links of the index with the namespaces of their targets, in one query.
     indexed = connection.execute(
         "SELECT l.dst_id, l.type, c.ns FROM links l LEFT JOIN chunks c ON c.id = l.dst_id WHERE l.doc = ?"
@@ -472,13 +467,13 @@ def _keep_change(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool
     return True
 
 
-def _changing(store: ChunkStore, namespace: str) -> AbstractContextManager[FileTransaction]:
+def _changing(store: ChunkStore, namespace: str) -> AbstractContextManager[Transaction]:
     """Open a transaction of the folder, which also removes files."""
-    return cast("AbstractContextManager[FileTransaction]", store.backend.transaction(namespace))
+    return cast("AbstractContextManager[Transaction]", store.backend.transaction(namespace))
 
 
 def _keep_both(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
-    """Store what the unused file of a chunk says as a chunk of its own, or set the file aside if it says nothing else.
+    """Store the text of the unused file of a chunk as a new chunk, or set the file aside if its text is known.
 
     The new chunk is no successor: what the chunk replaces, or is replaced by, stays as it is.
     """

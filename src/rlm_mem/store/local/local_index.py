@@ -559,8 +559,6 @@ class LocalIndex:
         folders: list[str],
         progress: Progress | None,
         paths: Sequence[str] = (),
-        *,
-        fresh: bool = False,
     ) -> SyncReport:
         report = local.sync_folders(
             connection,
@@ -571,7 +569,6 @@ class LocalIndex:
             progress=progress,
             paths=paths,
             tidy=not self.read_only,
-            fresh=fresh,
         )
         self._recorded_times.update(report.folder_times)
         return report
@@ -591,9 +588,7 @@ class LocalIndex:
         """Empty the index and refill it from the files, inside the caller's transaction."""
         self._recorded_analysis = self._analysis
         with local.emptied(connection, self._analysis):
-            return self._sync_locked(
-                connection, self._rows.get(), self.layout.folders(), progress, fresh=True
-            )
+            return self._sync_locked(connection, self._rows.get(), self.layout.folders(), progress)
 
 
 #: Folder times advance in ticks of a few milliseconds: a recent time may hide a second change in the same tick.

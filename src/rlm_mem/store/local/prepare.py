@@ -15,7 +15,7 @@ from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.files import NO_SIGNATURE, Signature, read_signed, signature
 from rlm_mem.store.core.preencoding import LocalTerms, local_terms
 from rlm_mem.store.core.records import IndexEntry, entry_of, index_key
-from rlm_mem.store.local.folder import is_misnamed, misnamed
+from rlm_mem.store.local.folder import misnamed
 from rlm_mem.store.local.workers import called
 
 _VERSIONS = "archive/versions/"
@@ -116,8 +116,8 @@ def read_file(base: str, path: str, language: str) -> ChunkFile:
     if path.startswith(_VERSIONS):
         return found
     found.id, actual = chunk.id, content_hash(chunk.content)
-    if is_misnamed(chunk, path.rpartition("/")[2]):
-        found.problem = misnamed(chunk)
+    if fault := misnamed(chunk, path.rpartition("/")[2]):
+        found.problem = fault
         return found
     found.hash_is_right = actual == chunk.metadata.content_hash
     if not language or not found.hash_is_right or chunk.tokens == 0:

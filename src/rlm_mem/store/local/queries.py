@@ -1,4 +1,4 @@
-"""SQL queries on the index tables; no chunk file is read here.
+"""SQL queries on the SQLite index of a store folder; no chunk file is read here.
 
 Listings, summaries, links, neighbours and counts are answered by the index alone.
 

@@ -76,8 +76,8 @@ class RedoRecord(msgspec.Struct, omit_defaults=True):
 def write(layout: Layout, record: RedoRecord, change: bytes | None = None) -> str:
     """Write a record, or the change record ``change`` (a JSON object) that includes it, to a temporary file.
 
-    Returns its path. :func:`publish` must follow, once this file and all files that the operations name are
-    durable.
+    Returns its path. Once this file and all files that the operations name are durable, and before the operations are
+    carried out, it is renamed into place; after a failure, ``abandon`` it.
     """
     if change is None:
         data = msgspec.json.encode(record if record.appendings or record.audit else record.namings)
@@ -88,13 +88,6 @@ def write(layout: Layout, record: RedoRecord, change: bytes | None = None) -> st
             raise StorageError(f"the record of a change cannot be written: {error}") from None
         data = msgspec.json.format(msgspec.json.encode(whole), indent=1)
     return files.write_temp(layout.unfinished, "write", data)
-
-
-def publish(temp: str, path: Path, *, durable: bool) -> None:
-    """Rename a record into place, before its operations are carried out; after a failure, ``abandon`` it."""
-    files.publish(temp, path)
-    if durable:
-        files.sync_folder(path.parent)
 
 
 def forget(layout: Layout, path: Path, record: RedoRecord, *, durable: bool) -> None:

@@ -1,4 +1,4 @@
-"""Writes the index rows of chunks, inside a transaction that holds the write lock."""
+"""Writes the rows of chunks into the SQLite index, inside a transaction that holds the write lock."""
 
 from __future__ import annotations
 

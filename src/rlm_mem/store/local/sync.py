@@ -50,7 +50,6 @@ def sync_folders(
     progress: Progress | None,
     paths: Sequence[str],
     tidy: bool,
-    fresh: bool,
 ) -> SyncReport:
     """Bring the index up to date with ``folders``; the caller holds the write lock and commits.
 
@@ -58,7 +57,6 @@ def sync_folders(
         paths: files that were edited in place, to be read as well.
         progress: called now and then with (files read, files to read).
         tidy: also handle the files of killed processes.
-        fresh: the index is empty, so there is no former state to compare with.
     """
     report = SyncReport(scanned_folders=len(folders))
     if tidy:
@@ -68,7 +66,7 @@ def sync_folders(
     seen_at = {path: files.signature(layout.place(path)) for path in folders}
     todo, missing = _compared(connection, layout, folders, paths)
     for done, found in enumerate(_read(layout, todo, config), 1):
-        _index_file(connection, layout, rows, found, report, fresh=fresh)
+        _index_file(connection, layout, rows, found, report)
         if progress is not None and (done % _PROGRESS_STEP == 0 or done == len(todo)):
             progress(done, len(todo))
     for row in missing:
@@ -158,22 +156,13 @@ def _recorded(connection: sqlite3.Connection, folder: str) -> dict[str, files.Si
 
 
 def _index_file(
-    connection: sqlite3.Connection,
-    layout: Layout,
-    rows: LocalRowWriter,
-    found: ChunkFile,
-    report: SyncReport,
-    *,
-    fresh: bool,
+    connection: sqlite3.Connection, layout: Layout, rows: LocalRowWriter, found: ChunkFile, report: SyncReport
 ) -> None:
     path, entry, problem = found.path, found.entry, found.problem
-    former = None if fresh else row_at_path(connection, path)
-    if entry is not None:
-        twin = find_row(connection, entry.id)
-        if twin is not None and twin.path != path and layout.absolute(twin.path).exists():
-            problem = f"the chunk {entry.id} is also in {twin.path}"
-        former = former or twin
-    elif problem is None:
+    former = None if entry is None else find_row(connection, entry.id)  # the file is named after its chunk
+    if former is not None and former.path != path and layout.absolute(former.path).exists():
+        problem = f"the chunk {former.id} is also in {former.path}"
+    elif entry is None and problem is None:
         return  # deleted after the folder was listed
     if entry is None or problem is not None:
         _logger.error("unreadable chunk file %s: %s", path, problem)
@@ -186,8 +175,7 @@ def _index_file(
             rows.drop(hidden)
         report.unreadable.append(path)
         return
-    if not fresh:
-        connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
+    connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
     if former is not None:
         entry.access_count = max(entry.access_count, former.access_count)
         entry.accessed_at = max(entry.accessed_at, former.accessed_at)

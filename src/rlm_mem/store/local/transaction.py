@@ -50,7 +50,10 @@ class _Publish(Struct, gc=False):
 
 
 class Transaction:
-    """A `FileTransaction`, documented there, which collects writes under the write lock.
+    """A `WriteTransaction`, documented there, which also writes files of the brain; it collects under the write lock.
+
+    Attributes:
+        files: files written or removed, mapped to the path of their new content (None: removed).
 
     Args:
         layout: the paths of the store.
@@ -255,23 +258,28 @@ class Transaction:
     # --- brain files -----------------------------------------------------------------------------------
 
     def appended(self, path: Path) -> bytes:
+        """Return the bytes appended to a file that exists already and is not in ``files``."""
         return self._appended.get(path, b"")
 
     def write_file(self, path: Path, data: bytes) -> None:
+        """Write a whole file."""
         temp = Path(files.write_temp(self._layout.unfinished, "file", data))
         self._forget_file(path)
         self.files[path] = temp
 
     def write_change_record(self, path: Path, data: bytes) -> None:
+        """Write the change record, a JSON object, which becomes the redo record of this transaction."""
         self.write_file(path, data)
         if not path.exists():
             self._change_record = path
 
     def remove_file(self, path: Path) -> None:
+        """Remove a file."""
         self._forget_file(path)
         self.files[path] = None
 
     def append_file(self, path: Path, data: bytes) -> None:
+        """Append to a file."""
         if path not in self.files and path.exists():
             self._appended[path] = self.appended(path) + data
             return
@@ -336,7 +344,9 @@ class Transaction:
         self._note_folder_times(publishes)
         for unnamed in self._record_temp:
             self._record = self._layout.unfinished / f"{os.urandom(8).hex()}{REDO_SUFFIX}"
-            redo.publish(unnamed, self._record, durable=self._durable and several)
+            files.publish(unnamed, self._record)
+            if self._durable and several:
+                files.sync_folder(self._record.parent)
         self._record_temp.clear()
         # Moves first: a chunk that is restored and then changed in one batch must end as changed.
         for source, target in self._moves:
@@ -344,7 +354,9 @@ class Transaction:
         for item in publishes:
             self._publish(item)
         for one in record.appendings:
-            self._append(one)
+            path = self._layout.absolute(one.target)
+            self._undo.append(partial(os.truncate, path, one.size))
+            files.append_at(path, one.data, one.size)
         if self._durable:
             for folder in self._folders:
                 files.sync_folder(folder)
@@ -424,11 +436,6 @@ class Transaction:
             files.remove(temp)
         self._record_temp = [redo.write(self._layout, record, recorded)]
         return record
-
-    def _append(self, item: redo.Appending) -> None:
-        path = self._layout.absolute(item.target)
-        self._undo.append(partial(os.truncate, path, item.size))
-        files.append_at(path, item.data, item.size)
 
     def _publish(self, item: _Publish) -> None:
         kept: Path | None = None

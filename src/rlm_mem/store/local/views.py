@@ -1,4 +1,4 @@
-"""The three JSON views for people and older tools, written at a checkpoint only."""
+"""The three JSON views for people and older tools, written at a checkpoint and when a small store is closed."""
 
 from __future__ import annotations
 

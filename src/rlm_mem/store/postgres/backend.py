@@ -47,7 +47,7 @@ from rlm_mem.store.postgres.maintenance import (
 )
 from rlm_mem.store.postgres.queries import PostgresQueries
 from rlm_mem.store.postgres.routes import MOST_NAMESPACES, Routes
-from rlm_mem.store.postgres.rows import FIND, reading, touching
+from rlm_mem.store.postgres.rows import FIND, reading, row_found, touching
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, unchanged
 from rlm_mem.store.postgres.values import Statement
@@ -333,18 +333,15 @@ class PostgresBackend(Backend):
 
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         if self._local.transaction is not None:
-            self._routes.used(namespace)
             return self._local.transaction.find(namespace, chunk_id)
         ns = namespace_key(namespace)
-        found = self.rows(namespace, FIND, (ns, ns, chunk_id))
-        return ChunkRow(*found[0]) if found else None
+        return row_found(namespace, self.rows(namespace, FIND, (ns, ns, chunk_id)))
 
     def id_taken(self, chunk: Chunk) -> bool:
         return self.find(chunk.namespace, chunk.id) is not None
 
     def read(self, row: ChunkRow) -> Chunk | None:
-        namespace = self._routes.name_of(row.ns)
-        return self.chunks(namespace, [row.id], status=None).get(row.id) if namespace is not None else None
+        return self.chunks(row.namespace, [row.id], status=None).get(row.id)
 
     def damage(self, namespace: str, chunk_id: str) -> str | None:
         if self.find(namespace, chunk_id) is None or self.chunks(namespace, [chunk_id], status=None):

@@ -1,4 +1,4 @@
-"""Computes how added and removed chunks change the lists and figures of the search index; arrays only, no I/O."""
+"""Computes how added and removed chunks change the lists and figures of the search index, on arrays alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maintenance of a database: VACUUM and ANALYZE of its tables, rebuilding and cleaning the derived rows, raw rows."""
+"""Maintains a database: VACUUM and ANALYZE of its tables, rebuilding and cleaning derived rows, reading raw rows."""
 
 from __future__ import annotations
 

@@ -232,11 +232,11 @@ class Pool:
             try:
                 with connection.pipeline():  # results are available only at its end
                     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-                    cursor = _all(connection, statements[:first])[0]
+                    cursor = executed(connection, statements[:first])[0]
                 found = cursor.fetchall() if cursor.description else []
                 if found and statements[first:]:
                     with connection.pipeline():
-                        _all(connection, statements[first:])
+                        executed(connection, statements[first:])
             except BaseException:
                 undo(connection)
                 raise
@@ -301,7 +301,10 @@ class Pool:
         self.forget_idle()
 
 
-def _all(connection: psycopg.Connection[Any], statements: Sequence[Statement]) -> list[psycopg.Cursor[Any]]:
+def executed(
+    connection: psycopg.Connection[Any], statements: Sequence[Statement]
+) -> list[psycopg.Cursor[Any]]:
+    """Run statements; in a pipeline, their rows are available at its end."""
     return [connection.cursor(binary=True).execute(sql, values or None) for sql, values in statements]
 
 
@@ -310,10 +313,10 @@ def rows_of(
 ) -> list[list[tuple[Any, ...]]]:
     """Run these statements in one round trip; return the rows of each."""
     if len(statements) == 1:
-        (cursor,) = _all(connection, statements)
+        (cursor,) = executed(connection, statements)
         return [cursor.fetchall()]
     with connection.pipeline():  # results are available only at its end
-        cursors = _all(connection, statements)
+        cursors = executed(connection, statements)
     return [cursor.fetchall() for cursor in cursors]
 
 

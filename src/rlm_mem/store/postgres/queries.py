@@ -1,4 +1,4 @@
-"""SQL queries on one namespace that read no chunk text, and filters as conditions on the chunks `c` of a statement."""
+"""SQL queries on the tables of one namespace that read no chunk text, and the conditions of its filters."""
 
 from __future__ import annotations
 
@@ -21,9 +21,6 @@ from rlm_mem.store.core.records import (
 )
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.values import Statement, plain, shown, stored
-
-Rows = Callable[[str, str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs a statement with values in the database of a namespace and returns its rows; sees open writes."""
 
 _SUMMARY = (
     "c.doc, c.id, c.type, c.tokens, c.confidence, v.id, c.created_at, c.occurred_at, c.at, c.revision,"
@@ -108,9 +105,17 @@ def is_shown(hidden_from: str | None, filters: Filters) -> bool:
 
 
 class PostgresQueries:
-    """`IndexQueries` over the tables; the protocol documents the methods."""
+    """`IndexQueries` over the tables; the protocol documents the methods.
 
-    def __init__(self, rows: Rows, namespaces: Callable[[], list[tuple[str, int]]]) -> None:
+    Args:
+        rows: runs a statement with values in the database of a namespace and returns its rows; sees open writes.
+    """
+
+    def __init__(
+        self,
+        rows: Callable[[str, str, Sequence[object]], list[tuple[Any, ...]]],
+        namespaces: Callable[[], list[tuple[str, int]]],
+    ) -> None:
         self._rows = rows
         self.namespaces = namespaces
 
@@ -165,21 +170,21 @@ class PostgresQueries:
             where.append(condition)
             values.extend(given)
 
-        if not wanted.archived:
-            for number, tag in enumerate(self._rarest_first(namespace, wanted.tags)):
-                if number == 0:  # rows of a tag are in order of time: only a page of them is read
-                    source, at, doc = (
-                        "rlm_mem.tags t JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = t.doc"
-                        " WHERE t.ns = %s AND t.tag = %s",
-                        "t.at",
-                        "t.doc",
-                    )
-                    values[1:1] = [ns, plain(tag)]
-                else:
-                    tagged = "rlm_mem.tags x WHERE x.ns = %s AND x.tag = %s AND x.at = c.at AND x.doc = c.doc"
-                    also(f"EXISTS (SELECT 1 FROM {tagged})", ns, plain(tag))
-            if wanted.any_tags:
-                also(_TAGGED, ns, list(map(plain, wanted.any_tags)))
+        if wanted.tags and not wanted.archived:
+            # Start from the rows of the rarest tag, which are in order of time: only a page of them is read.
+            counts = dict(self.tag_counts(namespace, None, among=wanted.tags) if len(wanted.tags) > 1 else ())
+            first, *others = sorted(wanted.tags, key=lambda tag: counts.get(tag, 0))
+            source = (
+                "rlm_mem.tags t JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = t.doc"
+                " WHERE t.ns = %s AND t.tag = %s"
+            )
+            at, doc = "t.at", "t.doc"
+            values[1:1] = [ns, plain(first)]
+            for tag in others:
+                tagged = "rlm_mem.tags x WHERE x.ns = %s AND x.tag = %s AND x.at = c.at AND x.doc = c.doc"
+                also(f"EXISTS (SELECT 1 FROM {tagged})", ns, plain(tag))
+        if wanted.any_tags and not wanted.archived:
+            also(_TAGGED, ns, list(map(plain, wanted.any_tags)))
         if wanted.conversation_id is not None:
             also(f"c.conversation = {_CONVERSATION}", ns, plain(wanted.conversation_id))
         kind = None if wanted.chunk_type is None else plain(wanted.chunk_type)
@@ -207,13 +212,6 @@ class PostgresQueries:
             f"FROM {source} AND {' AND '.join(where)} ORDER BY {order} LIMIT %s::bigint OFFSET %s::bigint",
             values,
         )
-
-    def _rarest_first(self, namespace: str, tags: Sequence[str]) -> list[str]:
-        """Sort tags by ascending count: the cost of a listing depends on the rarest."""
-        if len(tags) < 2:
-            return list(tags)
-        counts = dict(self.tag_counts(namespace, None, among=tags))
-        return sorted(tags, key=lambda tag: counts.get(tag, 0))
 
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
         wanted = list(dict.fromkeys(ids))

@@ -76,7 +76,6 @@ class Routes:
         self._read_only = read_only
         self._pools: dict[str, Pool] = {}
         self._places: Recent[str, tuple[Pool, float]] = Recent(MOST_NAMESPACES)
-        self._names: Recent[int, str] = Recent(10 * MOST_NAMESPACES)
         self._unlisted: Recent[str, bool] = Recent(MOST_NAMESPACES)
         self._guard = threading.RLock()
         self.shown = shown_dsn(dsn)
@@ -113,7 +112,6 @@ class Routes:
     def _reroute(self, namespace: str) -> Pool:
         dsn, is_listed = self.trace(namespace)
         pool = self.pool(dsn)
-        self.used(namespace)
         self._places.put(namespace, (pool, time.monotonic()))
         self._unlisted.put(namespace, not is_listed)
         return pool
@@ -152,14 +150,6 @@ class Routes:
     def moved(self, namespace: str, dsn: str) -> None:
         """Record the new database of a namespace that was moved."""
         self._places.put(namespace, (self.pool(dsn), time.monotonic()))
-
-    def used(self, namespace: str) -> None:
-        """Record the name of a namespace for ``name_of``."""
-        self._names.put(namespace_key(namespace), namespace)
-
-    def name_of(self, ns: int) -> str | None:
-        """Return the name of a namespace by its key, if it has been used lately."""
-        return self._names.get(ns)
 
     def namespaces(self) -> list[tuple[str, int]]:
         """See ``IndexQueries.namespaces``."""

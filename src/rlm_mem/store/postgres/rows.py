@@ -1,4 +1,4 @@
-"""Writes the rows of one namespace in a transaction: collected, then sent table by table in few round trips."""
+"""Writes the rows of a namespace's chunks in a transaction: collected, then sent by table in few round trips."""
 
 from __future__ import annotations
 
@@ -50,8 +50,15 @@ _FORMER = (
 
 _SET = ", ".join(f"{name.strip()} = %s" for name in _CHUNK_COLUMNS.split(",")[3:])
 
+_NO_FILE = ("", 0, 0, 0)
+
 Ahead = dict[tuple[str, str], list[tuple[Any, ...]]]
 """Rows that were read ahead, by the statement and the text of its values."""
+
+
+def row_found(namespace: str, found: Sequence[tuple[Any, ...]]) -> ChunkRow | None:
+    """Return the row that ``FIND`` found in a namespace; None if it found none."""
+    return ChunkRow(*(*found[0], *_NO_FILE, namespace)) if found else None
 
 
 def reading(ns: int, chunk_ids: Sequence[str], status: int | None) -> Statement:
@@ -157,7 +164,9 @@ class PostgresRowWriter:
         new = self._chunks.get(chunk_id)
         if new is not None:
             reads, when = self._counts.get(new[1], (0, ""))
-            return ChunkRow(new[1], chunk_id, new[0], new[5], new[15], new[17], when, reads, new[14])
+            return ChunkRow(
+                new[1], chunk_id, new[0], new[5], new[15], new[17], when, reads, new[14], namespace=self.head.name
+            )  # fmt: skip
         found = self._look_up(chunk_id)
         if found is None:
             return None
@@ -171,7 +180,7 @@ class PostgresRowWriter:
         ahead[text, repr(values)] = [read] if found.body is not None else []
         return ChunkRow(
             found.doc, chunk_id, self.head.ns, found.status, found.revision, found.content_hash, found.accessed_at,
-            found.access_count, found.tokens,
+            found.access_count, found.tokens, namespace=self.head.name,
         )  # fmt: skip
 
     def expect(self, chunks: Sequence[Chunk]) -> list[Question]:
@@ -210,7 +219,10 @@ class PostgresRowWriter:
         """Collect every row of a new or changed chunk for writing."""
         former = self.former(chunk.id)
         conversation = self._conversation(chunk.metadata.conversation_id)
-        doc = former.doc if former else self._next_doc()
+        if former is not None:
+            doc = former.doc
+        else:
+            doc, self.head.next_doc = self.head.next_doc, self.head.next_doc + 1
         blob, length, count = self._index(chunk, doc, conversation, status, former)
         ahead = AHEAD.get().get(index_key(chunk))
         body, entry = encode_chunk(chunk), entry_of(chunk, ahead.normalised if ahead is not None else "")
@@ -223,7 +235,16 @@ class PostgresRowWriter:
         else:
             if keep_version and self._keep_versions and chunk.id not in self._kept:
                 self._keep_version(former, chunk.id)
-            self._change(chunk.id, former, row, body, blob)
+            self._enqueue(
+                f"UPDATE rlm_mem.chunks SET {_SET} WHERE ns = %s AND doc = %s AND revision = %s",
+                (*row[3:], self.head.ns, doc, former.revision),
+                chunk.id,
+            )
+            self._enqueue(
+                "UPDATE rlm_mem.bodies SET body = %s, segments = %s WHERE ns = %s AND doc = %s",
+                (body.decode(), blob, self.head.ns, doc),
+            )
+            self._drop_tags_and_links(doc)
         if status == ACTIVE:
             self._collect_tags_and_links(doc, entry)
         if former or entry.access_count:
@@ -373,10 +394,6 @@ class PostgresRowWriter:
         self._segments.pop(index_key(chunk), None)
         return self._terms.add(doc, conversation, encoded)
 
-    def _next_doc(self) -> int:
-        self.head.next_doc += 1
-        return self.head.next_doc - 1
-
     def _conversation(self, conversation_id: str | None) -> int | None:
         if conversation_id is None:
             return None
@@ -410,20 +427,6 @@ class PostgresRowWriter:
             " FROM rlm_mem.versions v WHERE v.ns = %s AND v.id = %s ORDER BY v.revision DESC OFFSET %s LIMIT 1)",
             (self.head.ns, chunk_id, self.head.ns, chunk_id, self._keep_versions),
         )
-
-    def _change(
-        self, chunk_id: str, former: VersionRecord, row: tuple[Any, ...], body: bytes, blob: bytes
-    ) -> None:
-        self._enqueue(
-            f"UPDATE rlm_mem.chunks SET {_SET} WHERE ns = %s AND doc = %s AND revision = %s",
-            (*row[3:], self.head.ns, former.doc, former.revision),
-            chunk_id,
-        )
-        self._enqueue(
-            "UPDATE rlm_mem.bodies SET body = %s, segments = %s WHERE ns = %s AND doc = %s",
-            (body.decode(), blob, self.head.ns, former.doc),
-        )
-        self._drop_tags_and_links(former.doc)
 
     def _columns_of(
         self,
@@ -481,30 +484,20 @@ class PostgresRowWriter:
 
     def flush(self) -> None:
         """Write everything collected, so that statements on the connection see it."""
-        for statement in self._send_all():
+        for statement in self.finish():
             self._connection.execute(*statement)
-        self._count()
-        if self.head.counters() != self._written:
-            self._connection.execute(*self.head.write())
-            self._written = self.head.counters()
+        self._written = self.head.counters()
 
     def finish(self) -> list[Statement]:
         """Write everything that can be written before the commit; return the statements to run with it."""
-        statements = self._send_all()
-        self._count()
+        statements = self._terms.flush(self.send(self._terms.begin_flush()))
+        self.head.modified, self._touched = self.version, 0
         return statements if self.head.counters() == self._written else [*statements, self.head.write()]
 
     @property
     def version(self) -> int:
         """The version of the namespace once all this is committed."""
         return self.head.modified + self._touched
-
-    def _count(self) -> None:
-        self.head.modified, self._touched = self.version, 0
-
-    def _send_all(self) -> list[Statement]:
-        """Write the collected rows except those of the term index, whose statements are returned."""
-        return self._terms.flush(self.send(self._terms.begin_flush()))
 
     @property
     def pending(self) -> bool:

@@ -19,8 +19,8 @@ from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.migrate import VERSION, check_version
-from rlm_mem.store.postgres.pool import Pool, undo
-from rlm_mem.store.postgres.rows import FIND, PostgresRowWriter
+from rlm_mem.store.postgres.pool import Pool, executed, undo
+from rlm_mem.store.postgres.rows import FIND, PostgresRowWriter, row_found
 from rlm_mem.store.postgres.schema import (
     HEAD_COLUMNS,
     LIMIT_LOCK_WAIT,
@@ -51,7 +51,6 @@ class Moved(Exception):
 
     def __init__(self, namespace: str, dsn: str) -> None:
         super().__init__(namespace)
-        self.namespace = namespace
         self.dsn = dsn
 
 
@@ -184,8 +183,8 @@ class PostgresTransaction:
                 writer.send()
                 questions += writer.expect([chunk for chunk in chunks if chunk.namespace == namespace])
             with self.connection.pipeline():
-                asked = [self._ask(statement, values) for statement, values, _ in questions]
-                ahead = [self._ask(statement, values) for statement, values in reads]
+                asked = executed(self.connection, [question[:2] for question in questions])
+                ahead = executed(self.connection, reads)
             for cursor, (_, _, take) in zip(asked, questions, strict=True):
                 take(cursor.fetchall())
             self._ahead = {
@@ -198,9 +197,6 @@ class PostgresTransaction:
     def forget(self) -> None:
         """Drop the rows that were read ahead, because something is about to be written."""
         self._ahead = {}
-
-    def _ask(self, statement: str, values: Sequence[object]) -> psycopg.Cursor[Any]:
-        return self.connection.cursor(binary=True).execute(statement, values or None)
 
     def keep(self, chunk: Chunk) -> None:
         self.forget()
@@ -222,8 +218,7 @@ class PostgresTransaction:
         ns = namespace_key(namespace)
         writer = self._writers.get(ns)
         if writer is None:
-            found = self.rows(FIND, (ns, ns, chunk_id))
-            return ChunkRow(*found[0]) if found else None
+            return row_found(namespace, self.rows(FIND, (ns, ns, chunk_id)))
         with self.translating():
             return writer.find(chunk_id, self._ahead)
 
