@@ -55,6 +55,18 @@ EXAMPLES: dict[str, tuple[str, bytes]] = {
             "created_at": "2026-01-05T02:00:00.000000-08:00", "updated_at": None, "user_id": "ann",
         }]}).encode(),
     ),
+    "knowledge-graph": (
+        "memory.jsonl",
+        json.dumps({
+            "type": "entity", "name": "Front_door", "entityType": "door", "observations": ["The key is brass."],
+        }).encode(),
+    ),
+    "knowledge-graph-json": (
+        "graph-of-doors.json",
+        json.dumps({"entities": [
+            {"name": "Front_door", "entityType": "door", "observations": ["The key is brass."]},
+        ], "relations": []}).encode(),
+    ),
     "zep": (
         "edges.json",
         json.dumps([{

@@ -179,6 +179,72 @@ def test_people_that_would_be_mixed_and_pages_that_are_missing_are_said(
     assert import_source(store, write(tmp_path / "one.json", json.dumps({"results": [told]}))).notices == []
 
 
+# --- the MCP server memory -------------------------------------------------------------------------
+
+_GRAPH = (
+    {"type": "entity", "name": "Ann_Silva", "entityType": "person",
+     "observations": ["Speaks Portuguese", "Prefers morning meetings"]},
+    {"type": "entity", "name": "TechCorp", "entityType": "organization", "observations": []},
+    {"type": "relation", "from": "Ann_Silva", "to": "TechCorp", "relationType": "works_at"},
+)  # fmt: skip
+
+
+def _read_graph() -> str:
+    bare = [{key: value for key, value in entry.items() if key != "type"} for entry in _GRAPH]
+    return json.dumps({"entities": bare[:2], "relations": bare[2:]}, indent=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("memory.jsonl", lines(*_GRAPH)), ("memory.json", lines(*_GRAPH)), ("read_graph.json", _read_graph())],
+    ids=["lines", "lines-named-json", "read_graph"],
+)
+def test_a_knowledge_graph_gives_observations_and_relations(
+    store: ChunkStore, tmp_path: Path, name: str, text: str
+) -> None:
+    file = write(tmp_path / name, text)
+    report = import_source(store, file)
+    assert (reasons(report), report.created) == ("", 4)
+    found = by_text(store)
+    assert {content: chunk.tags for content, chunk in found.items()} == {
+        "Ann Silva: Speaks Portuguese": ["person"],
+        "Ann Silva: Prefers morning meetings": ["person"],
+        "TechCorp: organization": ["organization"],
+        "Ann Silva works at TechCorp": ["relation"],
+    }
+    assert found["Ann Silva works at TechCorp"].metadata.extra == {
+        "from": "Ann_Silva", "relationType": "works_at", "to": "TechCorp",
+    }  # fmt: skip
+    assert import_source(store, file, again=True).created == 0
+
+
+def test_entries_of_a_knowledge_graph_that_say_nothing_are_reported(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    text = lines(
+        _GRAPH[0],
+        {"type": "entity", "name": "", "entityType": "person", "observations": ["Lost"]},
+        {"type": "entity", "name": "Ben", "entityType": "person", "observations": [" ", {"text": "Lost"}]},
+        {"type": "relation", "from": "Ann_Silva", "relationType": "knows"},
+    )
+    report = import_source(store, write(tmp_path / "memory.jsonl", text))
+    assert report.created == 2
+    said = reasons(report)
+    assert "neither an entity with a name and observations nor a relation" in said
+    assert said.count("an observation about Ben without text") == 2
+    assert "a relation without from, relationType or to" in said
+
+
+def test_a_chat_that_quotes_calls_of_the_server_memory_remains_a_chat(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    call = {"entities": [{"name": "Ann", "entityType": "person", "observations": ["Speaks Portuguese"]}]}
+    text = lines({"type": "entity", "role": "user", "content": "Remember that Ann speaks it.", "input": call})
+    report = import_source(store, write(tmp_path / "chat.jsonl", text))
+    assert "knowledge-graph" not in report.formats
+    assert [chunk.content for chunk in store.iter_chunks()] == ["User: Remember that Ann speaks it."]
+
+
 # --- LangGraph -------------------------------------------------------------------------------------
 
 

@@ -143,7 +143,7 @@ def _count(value: Any) -> bool:
 def _sniff(head: FileHead) -> Claim:
     if not head.is_json_lines:
         return Claim.NO
-    if head.path.name == "memory.jsonl":
+    if head.path.name == "memory.jsonl" and "entityType" not in head.keys and "relationType" not in head.keys:
         return Claim.SURE
     return Claim.LIKELY if any(entry.get("scope") in _SCOPES for entry in head.lines) else Claim.NO
 
