@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from rlm_mem import Memory
+from rlm_mem import Memory, Stats
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.search import Filters, search
@@ -171,7 +172,12 @@ def test_two_namespaces_rank_as_one(place: Path | str) -> None:
                 break
         assert [joined.get_many([one])[one].content for one in pages] == texts[::-1]
         assert [one.at for one in joined.timeline(limit=4)] == sorted(one.at for one in joined.timeline())[:4]
-        assert joined.get_stats()["chunk_count"] == len(texts)
+        figures, each = joined.get_stats(), [one.store.get_stats() for one in (a, b)]
+        assert figures["chunk_count"] == len(texts)
+        assert figures.keys() <= {field.name for field in fields(Stats)}, "a figure is also an attribute"
+        of_both = {name for name in figures if isinstance(figures[name], int | float)}
+        for name in of_both - {"unreadable_files", "index_size_mb"}:
+            assert figures[name] == pytest.approx(each[0][name] + each[1][name]), name
         then = joined.held_at("2026-01-05")
         assert [hit.snippet for hit in search(then, "harbour", limit=20) if hit.at > "2026-01-06"] == []
         assert len(then.list_chunks()) == 5

@@ -24,9 +24,8 @@ from rlm_mem.store.core.records import (
     page,
 )
 
-_SUMMED = (
-    "chunk_count", "total_tokens", "storage_size_mb", "archived_count", "tags", "conversations", "links",
-)  # fmt: skip
+_OF_BACKEND = ("unreadable_files", "index_size_mb")
+"""Figures that are not of a namespace, so that they are the same for both."""
 
 
 class JoinedStore(ChunkStore):
@@ -178,7 +177,11 @@ def _combined(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     by_type.update(other["by_type"])
     return {
         **own,
-        **{name: own[name] + other[name] for name in _SUMMED if name in own},
+        **{
+            name: value + other[name]
+            for name, value in own.items()
+            if isinstance(value, int | float) and name not in _OF_BACKEND
+        },
         "by_type": dict(by_type),
         "first_at": min(first, default=None),
         "last_at": max(last, default=None),
