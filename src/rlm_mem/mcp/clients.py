@@ -114,42 +114,51 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
         raise InvalidConfig(f"{where} has an unexpected form: {table} is not a table")
     if servers.get(name) == entry:
         return None
-    end = "\r\n" if "\r\n" in text else "\n"
-    lines, ours, last = text.split("\n"), list[int](), -1
-    for number, line in enumerate(lines):
-        header = _TABLE.match(line)
-        if header:
-            path = [part.strip().strip("\"'") for part in header.group(1).split(".")]
-            last = number if path[:2] == [table, name] else -1
-        elif last >= 0 and line.strip() and not line.lstrip().startswith("#"):
-            last = number  # blank lines and comments after it belong to the next table
-        if last == number:
-            ours = [ours[0] if ours else number, number]
     block = []
     if entry is not None:
         block = [f"[{table}.{name}]"]
         block += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
-    if ours:
-        first, past = ours[0], ours[1] + 1
-        if not block and first and not lines[first - 1].strip():
-            first -= 1
-        lines[first:past] = [line + end[:-1] for line in block]
-        made = "\n".join(lines)
-    else:
-        above = text if not text or text.endswith("\n") else text + end
-        made = above + (end if above else "") + end.join(block) + end
-    made = made if made.strip() else ""
+    made = _with_block(text, [table, name], block)
     expected = {key: value for key, value in servers.items() if key != name}
     if entry is not None:
         expected[name] = entry
-    after = read_toml(made, where)
-    others = {key: value for key, value in before.items() if key != table}
-    if after.get(table, {}) != expected or {k: v for k, v in after.items() if k != table} != others:
+    # An empty table may have been left out.
+    if {table: {}, **read_toml(made, where)} != {**before, table: expected}:
         raise InvalidConfig(
             f"{where} has {table}.{name} in a form that cannot be edited safely",
             hint="use --print and edit it by hand",
         )
     return made
+
+
+def _with_block(text: str, path: list[str], block: list[str]) -> str:
+    """Return a TOML text with these lines instead of those of a table, or at its end; empty if nothing is left."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    lines = text.split("\n")
+    ours = _lines_of_table(lines, path)
+    if ours:
+        first = ours[0]
+        if not block and first and not lines[first - 1].strip():
+            first -= 1
+        lines[first : ours[-1] + 1] = [line + end[:-1] for line in block]
+        made = "\n".join(lines)
+    else:
+        above = text if not text or text.endswith("\n") else text + end
+        made = above + (end if above else "") + end.join(block) + end
+    return made if made.strip() else ""
+
+
+def _lines_of_table(lines: list[str], path: list[str]) -> list[int]:
+    """Return the numbers of the lines of a table and those below it, without what is between them and after them."""
+    ours: list[int] = []
+    inside = False
+    for number, line in enumerate(lines):
+        if header := _TABLE.match(line):
+            inside = [part.strip().strip("\"'") for part in header.group(1).split(".")][: len(path)] == path
+        # Blank lines and comments after it belong to the next table.
+        if inside and line.strip() and not line.lstrip().startswith("#"):
+            ours.append(number)
+    return ours
 
 
 def read_toml(text: str, where: str) -> dict[str, Any]:
