@@ -63,6 +63,24 @@ def test_what_contradicts_a_hit_by_a_link_is_shown_without_a_word_in_common(
     assert memory.search("Where do I live?")[0].later_note is None
 
 
+def test_the_links_to_all_hits_that_may_be_the_answer_are_read_together(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look-up for each hit would be a round trip to a database for each."""
+    ids = {
+        noted(memory, f"2026-01-0{day}", f"Our plumber is {name}.")
+        for day, name in ((6, "Ms Lund"), (7, "Jo"))
+    }
+    asked: list[set[str]] = []
+    look_up = memory.store.linked_of_each
+    monkeypatch.setattr(
+        memory.store, "linked_of_each", lambda ids, *how: (asked.append(set(ids)), look_up(ids, *how))[1]
+    )
+    assert len(memory.search(ASK)) > 2
+    (together,) = asked
+    assert ids < together
+
+
 def test_what_may_change_the_answer_is_shown_beside_it(memory: Memory) -> None:
     noted(memory, "2026-01-06", "The wedding is on 20 June at the Lindenhof.")
     newer = noted(memory, "2026-03-05", "Lindenhof has double-booked us, we got 4 July instead.")

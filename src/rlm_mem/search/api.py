@@ -19,6 +19,7 @@ from rlm_mem.chunk import Chunk, format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import shown, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.current import (
+    ANSWERING,
     LONGEST_NOTE,
     ComparedHits,
     with_current_first,
@@ -43,7 +44,7 @@ from rlm_mem.search.query import (
 from rlm_mem.search.ranking import Hit, Ranked, ranked
 from rlm_mem.search.snippets import end_of_section, excerpt, places_of, segment_ends, snippet, within_reach
 from rlm_mem.store.core.lookup import CandidateSource, Filters, sources_of
-from rlm_mem.store.core.records import time_range
+from rlm_mem.store.core.records import LinkedChunk, time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.languages import analyser_of
@@ -328,6 +329,7 @@ class _QuestionSearch:
         self._sources = sources_of(source)
         most = max(store.config.search.candidates, 2 * limit)
         self._candidates = gather_all(source, question, filters, most)
+        self._linked: dict[str, dict[str, list[LinkedChunk]]] = {}
 
     def ranked(self, by: str) -> Iterator[Ranked]:
         """Rank chunks, segments or conversations, best first."""
@@ -360,14 +362,15 @@ class _QuestionSearch:
         asked = PresentQuestion.of(self._asked.text, self._comparing)
         if asked is None or not hits:
             return with_ending_first(hits, read, self._comparing)[:limit]
-        look_up = None if by == "conversation" else lambda hit: self._later_notes(read, explain, hit)
+        near = [hit.chunk_id for hit in hits[:ANSWERING]]
+        look_up = None if by == "conversation" else lambda hit: self._later_notes(read, explain, hit, near)
         compare = ComparedHits(read, asked, self._comparing, look_up)
         hits = with_current_first(hits, compare, beside=later)
         hits = with_distant_first(hits, compare, looked_up=not later)  # with `later`, they are hits by now
         hits = with_return_first(hits, compare)
         return with_corrections(with_marks(hits, compare)[:limit], self._store, compare)
 
-    def _later_notes(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
+    def _later_notes(self, read: dict[str, Chunk], explain: bool, first: Hit, near: list[str]) -> list[Hit]:
         """Return notes made after a hit that share rare words with it or contradict it, and add them to ``read``.
 
         They need no word of the question: "The Macrogen contract was not renewed. All plates go to Novogene" has
@@ -382,8 +385,7 @@ class _QuestionSearch:
         for part, source in zip(self._store.parts, self._sources, strict=True) if terms else ():
             ids = source.later_with(terms, since, _MAX_CHUNKS_OF_TERM, _MAX_LATER_NOTES, self._filters)
             if self._filters == Filters(valid_at=self._filters.valid_at, shown_at=self._filters.shown_at):
-                linked = part.linked(first.chunk_id, "contradicts", "in", _MAX_LATER_NOTES)
-                ids = [*dict.fromkeys([*(one.chunk_id for one in linked), *ids])]
+                ids = [*dict.fromkeys([*self._contradicting(part, first.chunk_id, near), *ids])]
             read.update(part.get_many([one for one in ids if one not in read], track=False))
             for chunk in map(read.get, ids):
                 if chunk is not None and len(chunk.content) <= LONGEST_NOTE:
@@ -392,6 +394,14 @@ class _QuestionSearch:
                     whole = snippet(chunk.content, 0, len(chunk.content), self._asked, self._analyser)
                     found.append(_hit(self._store, chunk, result, whole, explain))
         return found
+
+    def _contradicting(self, part: ChunkReader, chunk_id: str, near: list[str]) -> list[str]:
+        """Return the chunks that contradict a hit; the links to the best hits are read together."""
+        known = self._linked.setdefault(part.namespace, {})
+        if chunk_id not in known:
+            ids = list(dict.fromkeys([chunk_id, *near]))
+            known |= part.linked_of_each(ids, "contradicts", "in", _MAX_LATER_NOTES)
+        return [link.chunk_id for link in known[chunk_id]]
 
 
 def _has_distinctive_term(source: CandidateSource, question: Query) -> bool:
