@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import psycopg
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.store.core import files
 from rlm_mem.text.tokens import count_tokens
 
 from .conftest import Run
@@ -380,14 +383,21 @@ def test_list_says_that_it_ended_at_its_limit(run: Run, notes: Notes) -> None:
 
 
 def test_a_chunk_is_written_as_markdown_and_no_file_is_replaced_unasked(
-    run: Run, notes: Notes, tmp_path: Path
+    run: Run, notes: Notes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     target = tmp_path / "tea.md"
     assert run("export", str(target), "--chunk", notes["tea"]).code == 0
     assert target.read_text(encoding="utf-8") == run("export", "--chunk", notes["tea"]).out
     target.write_text("mine")
     refused = run("export", str(target), "--chunk", notes["tea"])
     assert refused.code == 2 and "--overwrite" in refused.err and target.read_text() == "mine"
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "publish", full)
+        failed = run("export", str(target), "--chunk", notes["tea"], "--overwrite")
+    assert failed.code == 1 and "tea.md" in failed.err and target.read_text() == "mine"
     assert run("export", str(target), "--chunk", notes["tea"], "--overwrite").code == 0
     assert "green tea" in target.read_text(encoding="utf-8")
     assert run("export", str(tmp_path), "--chunk", notes["cake"], "--json").json["chunk_id"] == notes["cake"]

@@ -469,6 +469,30 @@ def test_a_second_export_leaves_nothing_of_the_first(store: ChunkStore, tmp_path
     assert (tmp_path / "vault" / "own.md").exists()
 
 
+def test_an_export_that_fails_leaves_the_former_one_complete(
+    store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create_chunk("The gate is green.")
+    vault = tmp_path / "vault"
+    export_store(store, vault)
+    former = {path: path.read_bytes() for path in vault.rglob("*") if path.is_file()}
+    store.create_chunk("The gate is red.")
+
+    def full(*_: Any, **__: Any) -> Any:
+        yield "personalities/one.md", b"#"
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rlm_mem.interchange.export.exported_files", full)
+        with pytest.raises(StorageError, match="No space left"):
+            export_store(store, vault, overwrite=True)
+    assert {path: path.read_bytes() for path in vault.rglob("*") if path.is_file()} == former
+    assert export_store(store, vault, overwrite=True).chunks == 2
+    assert sorted(path.name for path in vault.iterdir()) == sorted(
+        {path.relative_to(vault).parts[0] for path in former}
+    )
+
+
 def test_json_lines_are_the_canonical_chunks(store: ChunkStore, tmp_path: Path) -> None:
     chunk = store.create_chunk("One.")
     export_store(store, tmp_path / "x.jsonl")

@@ -21,6 +21,7 @@ from rlm_mem.interchange.importing import watch as watch_folder
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.memory import Memory
 from rlm_mem.own_process import until_stopped
+from rlm_mem.store.core.files import write_atomic
 
 
 def export(
@@ -98,11 +99,9 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
     path = checked_path(target)
     if path.is_dir():
         path = path / f"{chunk_id}.md"
-    try:
-        with path.open("wb" if overwrite else "xb") as handle:
-            handle.write(made.encode("utf-8"))
-    except FileExistsError:
-        raise InputError(f"{path} exists already", hint="use --overwrite to replace it") from None
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists already", hint="use --overwrite to replace it")
+    write_atomic(path.absolute(), made.encode("utf-8"))
     call.report({"chunk_id": chunk_id, "target": str(path)}, f"exported {chunk_id} to {path}")
 
 

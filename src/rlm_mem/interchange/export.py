@@ -236,13 +236,36 @@ def _open_target(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Wri
         if target.exists() and not target.is_dir():
             raise InputError(f"{target} is a file, but Markdown is exported to a folder: name a folder")
         with _made(target):
-            _prepare_folder(target, overwrite)
-            yield _writers(lambda name: _new_file(target / name))
+            yield from _open_folder(target, overwrite)
         return
     if target.is_dir() or (target.exists() and not overwrite):
         raise InputError(f"{target} exists already", hint="use --overwrite to replace it")
     with _made(target.parent):
         yield from _open_file(kind, target)
+
+
+def _open_folder(target: Path, overwrite: bool) -> Iterator[tuple[Write, WriteFile, WriteLines]]:
+    if any(target.iterdir()) and not (overwrite and (target / EXPORT_MARKER).is_file()):
+        raise InputError(
+            f"{target} is not empty",
+            hint="name another folder, or use --overwrite to replace a former export",
+        )
+    # Written beside the former export, which stays complete if this one fails.
+    unfinished = target / f".{secrets.token_hex(4)}.unfinished"
+    made, former = unfinished / "made", unfinished / "former"
+    try:
+        for folder in (made, former):
+            folder.mkdir(parents=True)
+        yield _writers(lambda name: _new_file(made / name))
+        (made / "README.md").write_text(_ABOUT, encoding="utf-8")
+        (made / EXPORT_MARKER).write_text(_marker(), encoding="utf-8")
+        for name in (*_EXPORT_FOLDERS, "README.md", EXPORT_MARKER):
+            if os.path.lexists(target / name):
+                (target / name).rename(former / name)
+            if (made / name).exists():
+                (made / name).rename(target / name)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _open_file(kind: str, target: Path) -> Iterator[tuple[Write, WriteFile, WriteLines]]:
@@ -312,20 +335,6 @@ def _made(folder: Path) -> Iterator[None]:
             with suppress(OSError):  # another program uses it already
                 one.rmdir()
         raise
-
-
-def _prepare_folder(target: Path, overwrite: bool) -> None:
-    if any(target.iterdir()):
-        if not overwrite or not (target / EXPORT_MARKER).is_file():
-            raise InputError(
-                f"{target} is not empty",
-                hint="name another folder, or use --overwrite to replace a former export",
-            )
-        for name in _EXPORT_FOLDERS:
-            if (target / name).is_dir() and not (target / name).is_symlink():
-                shutil.rmtree(target / name)
-    (target / "README.md").write_text(_ABOUT, encoding="utf-8")
-    (target / EXPORT_MARKER).write_text(_marker(), encoding="utf-8")
 
 
 def _marker() -> str:
