@@ -118,7 +118,7 @@ def _peers(result: Result) -> list[Table]:
 
 #: What the page shows of a result; one without an entry is shown completely.
 SELECTED: dict[str, Selection] = {
-    "ranking": Selection(_ranking, ("all-MiniLM-L6-v2 skipped",)),
+    "ranking": Selection(_ranking, ("all-MiniLM-L6-v2 skipped", "measured before")),
     "ranking_fit": Selection(_no_table),
     "search_scale": columns(
         "chunks", "RLM-MEM p50", "RLM-MEM p95", "FTS5 p50", "FTS5 p95", "FTS5, best words, p50",
