@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,24 @@ TABLE = """# Pins
 )
 def test_a_line_is_shown_as_the_lines_that_it_was_made_from(line: str, written: str) -> None:
     assert as_written(line, TABLE) == written
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\n".join("abcdefghij" * 15),
+        f"First{' ' * 15_000}second",
+        f"First\n{' ' * 9_000}second\n{' ' * 9_000}third",
+        "---\n***",
+    ],
+    ids=["many lines", "a gap", "indented far", "marks only"],
+)
+def test_a_line_stays_one_line_if_its_memory_would_fill_the_screen_or_nothing(content: str) -> None:
+    line = " ".join(content.split())
+    assert as_written(line, content) == line
+
+
+def test_a_text_that_repeats_the_words_of_its_line_is_searched_quickly() -> None:
+    began = time.process_time()
+    assert as_written(f"…{'a ' * 249}b", f"{'a ' * 9_990}b") == f"…{'a ' * 249}b"
+    assert time.process_time() - began < 0.1

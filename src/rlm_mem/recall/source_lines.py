@@ -29,6 +29,8 @@ _FILLED = 300
 _WORD = late(r"\S+")
 _RULE = late(r"[ \t|:=~`*_-]{3,400}$")
 """A line of marks only: below the header of a table, between sections, around code."""
+_MOST_LINES, _MOST_WIDER = 25, 4
+"""Most lines that a line is shown as, and most times its length: a few words can be spread over many pages."""
 
 
 class SourceLine(NamedTuple):
@@ -96,22 +98,22 @@ def as_written(line: str, content: str) -> str:
 
     Args:
         line: as :func:`nearest_lines` returns it; one that is not in ``content``, such as that of a former version, is
-            returned unchanged.
+            returned unchanged, and so is one of marks only, of too many lines, or with much more white space there.
     """
     content = content[:_MAX_READ]
-    words, places = line.removeprefix("…").removesuffix("…").split(), list(_WORD.finditer(content))
-    for first in range(len(places) - len(words) + 1 if words else 0):
-        if all(places[first + i][0] == word for i, word in enumerate(words)):
-            break
-    else:
+    words = line.removeprefix("…").removesuffix("…").split()
+    spaced, sought = (f" {' '.join(some)} " for some in (content.split(), words))
+    at = spaced.find(sought) if words else -1
+    if at < 0:
         return line
+    places, first = list(_WORD.finditer(content)), spaced.count(" ", 0, at)
     start, end = places[first].start(), places[first + len(words) - 1].end()
     margin = content[content.rfind("\n", 0, start) + 1 : start]
     begins_line = not margin.strip()
-    shown = unwrapped(
-        margin + content[start:end]
-    )  # with the whole first line, since only long ones are joined
+    shown = unwrapped(margin + content[start:end])  # only long lines are joined, hence the whole first one
     shown = textwrap.dedent(shown) if begins_line else shown[len(margin) :]
-    kept = "\n".join(one.rstrip() for one in shown.splitlines() if one.strip() and not _RULE.match(one))
+    kept = [one.rstrip() for one in shown.splitlines() if one.strip() and not _RULE.match(one)]
+    if not 0 < len(kept) <= _MOST_LINES or sum(map(len, kept)) > _MOST_WIDER * len(line):
+        return line
     before = "…" if line.startswith("…") and not begins_line else ""
-    return f"{before}{kept}{'…' if line.endswith('…') else ''}"
+    return before + "\n".join(kept) + ("…" if line.endswith("…") else "")
