@@ -106,10 +106,8 @@ def test_the_links_of_a_document_do_not_each_take_a_round_trip(
         (folder / f"{name}.md").write_text(f"The {name} has a berth.")
     with Memory.open(dsn) as memory:
         memory.sync_folder(folder)
-        (folder / "more.md").write_text("There are twenty berths.")
-        plain = round_trips(opened, tmp_path / "plain", lambda: memory.sync_folder(folder))
         taken = []
         for count in (2, 20):
             (folder / f"list {count}.md").write_text("\n".join(f"[[{name}]]" for name in names[:count]))
             taken.append(round_trips(opened, tmp_path / str(count), lambda: memory.sync_folder(folder)))
-        assert max(taken) <= plain + 20, f"{taken}, and {plain} without links"
+        assert taken[1] < taken[0] + 12, taken  # eighteen more links
