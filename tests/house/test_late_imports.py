@@ -75,6 +75,7 @@ LATE = {
     "rlm_mem.recall.replaying": Late(5, "cli.records"),
     "rlm_mem.recall.running": Late(60, "memory"),
     "rlm_mem.recall.trajectory_export": Late(52, "memory"),
+    "rlm_mem.recall.source_lines": Late(26, "cli.ask"),
     "rlm_mem.recall.shown_runs": Late(53, "mcp.resources memory"),
     "rlm_mem.recall.trajectory": Late(53, "memory operations.changes"),
     "rlm_mem.receipts": Late(110, "cli.receipt memory"),

@@ -62,6 +62,18 @@ def test_two_notes_that_match_little_of_a_question_are_not_suggested(tmp_path: P
     assert result.suggestion is None
 
 
+def test_a_later_note_on_another_matter_is_no_change_of_the_earlier_one(tmp_path: Path) -> None:
+    result = ask(
+        tmp_path,
+        "Wann wird die blaue Tonne abgeholt?",
+        "Müll: Restmüll wird dienstags geholt, die blaue Tonne (Papier) montags. Beides am besten am Abend vorher "
+        "raus, die kommen gegen halb sieben.",
+        "Ben hat Läuse (die halbe Klasse). Jonas hat seit Oktober eine neue Regelung im Büro: nur noch freitags "
+        "Homeoffice. Ich brauche also montags jemanden fürs Abholen.",
+    )
+    assert "Läuse" not in f"{result.content} {result.suggestion}"
+
+
 def test_as_of_a_day_before_the_change_the_later_note_is_not_suggested(tmp_path: Path) -> None:
     result = ask(
         tmp_path,

@@ -80,6 +80,8 @@ _MIN_MATCH, _MIN_MATCH_CHANGED, _MIN_MATCH_ABROAD = 0.4, 0.3, 0.2
 """Least mean share of a question that two such notes match: by sentences, less if the later one plainly takes up the
 other one, and by words in other languages. In five sets of notes, 15 of 20 suggestions were for questions with an
 answer there, and 13 had it."""
+_MIN_MATCH_EACH = 0.15
+"""Share of a question that each of the two must match: one on another matter may share a day with the other."""
 _ANSWERABLE = 0.7
 """Probability that the passages contain an answer, if the best of them changes another one."""
 
@@ -265,18 +267,24 @@ def told_by_change(question: Question, passages: Sequence[Passage], nearest: Set
 
 
 def _both_match(question: Question, before: Passage, later: Passage, notes: _Notes, best: Passage) -> bool:
-    """Whether two notes match a question enough to be suggested.
+    """Whether two notes match a question enough to be suggested, each of them and both together.
 
-    Less is enough if search put the later one first, and that plainly takes up the other one.
+    Less is enough together if search put the later one first, and that plainly takes up the other one.
     """
-    if is_foreign(question.text):
-        return sum(shares_matched(question.text, (before, later))) >= 2 * _MIN_MATCH_ABROAD
-    matched = matched_share(question, before) + matched_share(question, later)
+    foreign, both = is_foreign(question.text), (before, later)
+    shares = (
+        shares_matched(question.text, both) if foreign else [matched_share(question, one) for one in both]
+    )
+    if min(shares) < _MIN_MATCH_EACH:
+        return False
+    matched = sum(shares) / 2
+    if foreign:
+        return matched >= _MIN_MATCH_ABROAD
     if later.chunk_id == best.chunk_id and takes_up(before.text, later.text, notes.analyser):
-        return matched >= 2 * _MIN_MATCH_CHANGED
+        return matched >= _MIN_MATCH_CHANGED
     line = nearest_line(question, later)
     of_kind = line is not None and (not question.kind.has_form or line.fit >= 0)
-    return of_kind and matched >= 2 * _MIN_MATCH
+    return of_kind and matched >= _MIN_MATCH
 
 
 def _first_told(
