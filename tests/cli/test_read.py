@@ -400,5 +400,12 @@ def test_a_chunk_is_written_as_markdown_and_no_file_is_replaced_unasked(
     assert failed.code == 1 and "tea.md" in failed.err and target.read_text() == "mine"
     assert run("export", str(target), "--chunk", notes["tea"], "--overwrite").code == 0
     assert "green tea" in target.read_text(encoding="utf-8")
+    (tmp_path / "link.md").symlink_to(target)
+    target.write_text("mine")
+    assert run("export", str(tmp_path / "link.md"), "--chunk", notes["tea"], "--overwrite").code == 0
+    assert "green tea" in target.read_text(encoding="utf-8") and (tmp_path / "link.md").is_symlink()
+    os.mkfifo(tmp_path / "pipe")
+    refused = run("export", str(tmp_path / "pipe"), "--chunk", notes["tea"], "--overwrite")
+    assert refused.code == 2 and "not a regular file" in refused.err
     assert run("export", str(tmp_path), "--chunk", notes["cake"], "--json").json["chunk_id"] == notes["cake"]
     assert "cake" in (tmp_path / f"{notes['cake']}.md").read_text(encoding="utf-8")

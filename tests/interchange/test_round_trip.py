@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import zipfile
 from pathlib import Path
@@ -420,6 +421,9 @@ def test_nothing_is_overwritten_by_default(store: ChunkStore, tmp_path: Path) ->
         export_store(store, tmp_path / "x.zip")
     with pytest.raises(InputError, match="inside the store"):
         export_store(store, store.base_path / "out")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(InputError, match="not a regular file"):
+        export_store(store, tmp_path / "pipe.jsonl", overwrite=True)
     for name in ("out.pdf", "out.MD", "out.tar.gz", "out.json"):
         with pytest.raises(InputError, match="no export format"):
             export_store(store, tmp_path / name)
@@ -482,11 +486,21 @@ def test_an_export_that_fails_leaves_the_former_one_complete(
         yield "personalities/one.md", b"#"
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr("rlm_mem.interchange.export.exported_files", full)
-        with pytest.raises(StorageError, match="No space left"):
+    rename = Path.rename
+
+    def interrupted(path: Path, target: Path) -> Path:
+        if path.name == "README.md" and "made" in path.parts:
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    for name, fails, error in (
+        ("rlm_mem.interchange.export.exported_files", full, StorageError),
+        ("rlm_mem.interchange.export.Path.rename", interrupted, KeyboardInterrupt),
+    ):
+        with monkeypatch.context() as patch, pytest.raises(error):
+            patch.setattr(name, fails)
             export_store(store, vault, overwrite=True)
-    assert {path: path.read_bytes() for path in vault.rglob("*") if path.is_file()} == former
+        assert {path: path.read_bytes() for path in vault.rglob("*") if path.is_file()} == former
     assert export_store(store, vault, overwrite=True).chunks == 2
     assert sorted(path.name for path in vault.iterdir()) == sorted(
         {path.relative_to(vault).parts[0] for path in former}

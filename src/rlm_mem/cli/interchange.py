@@ -101,7 +101,9 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
         path = path / f"{chunk_id}.md"
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists already", hint="use --overwrite to replace it")
-    write_atomic(path.absolute(), made.encode("utf-8"))
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is not a regular file", hint="name a file, or - for the output")
+    write_atomic(path.resolve(), made.encode("utf-8"))
     call.report({"chunk_id": chunk_id, "target": str(path)}, f"exported {chunk_id} to {path}")
 
 

@@ -240,6 +240,8 @@ def _open_target(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Wri
         return
     if target.is_dir() or (target.exists() and not overwrite):
         raise InputError(f"{target} exists already", hint="use --overwrite to replace it")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{target} is not a regular file", hint="name a file")
     with _made(target.parent):
         yield from _open_file(kind, target)
 
@@ -259,13 +261,27 @@ def _open_folder(target: Path, overwrite: bool) -> Iterator[tuple[Write, WriteFi
         yield _writers(lambda name: _new_file(made / name))
         (made / "README.md").write_text(_ABOUT, encoding="utf-8")
         (made / EXPORT_MARKER).write_text(_marker(), encoding="utf-8")
-        for name in (*_EXPORT_FOLDERS, "README.md", EXPORT_MARKER):
+        _exchange(target, made, former)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _exchange(target: Path, made: Path, former: Path) -> None:
+    """Move the parts of an export out of its folder and those of a new one into it, or leave it as it was."""
+    names = (*_EXPORT_FOLDERS, "README.md", EXPORT_MARKER)
+    try:
+        for name in names:
             if os.path.lexists(target / name):
                 (target / name).rename(former / name)
             if (made / name).exists():
                 (made / name).rename(target / name)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    except BaseException:
+        for name in names:
+            if os.path.lexists(target / name) and not (made / name).exists():
+                (target / name).rename(made / name)
+            if os.path.lexists(former / name):
+                (former / name).rename(target / name)
+        raise
 
 
 def _open_file(kind: str, target: Path) -> Iterator[tuple[Write, WriteFile, WriteLines]]:
