@@ -144,7 +144,7 @@ LinkType = Annotated[
     ),
 ]
 Handle = Annotated[
-    str, matching("recall-[0-9a-f]{16}", "The handle of the session, returned when it was opened.")
+    str, matching("recall-[0-9a-f]{16}", "The handle that recall_open (POST /sessions) returned.")
 ]
 RunId = Annotated[str, matching("run-[0-9a-f]{16}", "The id of a run.")]
 TrajectoryId = Annotated[
