@@ -32,8 +32,9 @@ SUGGESTS_FROM = 0.5
 """Least probability of a quotation that is a suggestion."""
 _ANSWERABLE = 0.7
 """Probability that the passages contain an answer, if a quotation is returned."""
-_SUREST = 0.9
-"""Highest confidence in a quotation."""
+_SUREST, _SUREST_OF_DOCUMENT = 0.9, 0.5
+"""Highest confidence in a quotation, and in one of a document: of 111 suggested for documentation and the files of
+projects, 55 were right."""
 
 
 _FUTURE = late(r"\b(?:when|date|day) will\b", re.IGNORECASE)
@@ -124,6 +125,8 @@ def told_by_nearest(
         or _may_tell_deed_elsewhere(question, found, passages)
     )
     likely = min(likely, SURE if doubtful or likely < ANSWERS_FROM else _SUREST)
+    if found.passage.of_document:
+        likely = min(likely, _SUREST_OF_DOCUMENT)
     told = Reading(found.text, (found.passage,), max(_ANSWERABLE, likely), likely)
     reading = with_later_notes(question, told, passages)
     if reading.answer == told.answer and _is_named_later(question, found, passages):
